@@ -172,6 +172,10 @@ class Split(unittest.TestCase):
     def split(self, name, place=None):
         return self.end.metric(f"troupe_split_{name}" + (f'{{place="{place}"}}' if place else ""))
 
+    def foretold(self, way):
+        return [self.end.metric(f'troupe_split_foretold_{what}_total{{way="{way}"}}')
+                for what in ("answers", "seconds", "took_seconds")]
+
     def drafts(self, state):
         return self.end.metric(f'troupe_split_draft_tokens_total{{state="{state}"}}')
 
@@ -204,6 +208,13 @@ class Split(unittest.TestCase):
         self.assertGreater(self.split("tokens_total", "cloud"), 0)
         self.assertEqual(self.json_answer(self.end), self.as_json)
         self.assertGreater(self.cloud.metric('troupe_requests_total{endpoint="/split/answers",status="200"}'), 0)
+        # Only the end can say how likely tokens are, and what it takes is measured by that.
+        self.end.ask("/v1/completions", {"prompt": PROMPTS[0], "max_tokens": TOKENS, "logprobs": 1})
+        self.ask_all(PROMPTS * 2)
+        said = {way: self.foretold(way) for way in ("end", "cloud", "cut")}
+        self.assertGreater(sum(answers for answers, _, _ in said.values()), 0)
+        for answers, expected, took in said.values():
+            self.assertEqual((answers > 0, answers > 0), (expected > 0, took > 0))
 
     def test_an_end_that_answers_one_at_a_time_has_many_answers_in_the_cloud_and_computes_none(self):
         self.pair("--parallel", 1, "--place", "cloud")
@@ -213,6 +224,7 @@ class Split(unittest.TestCase):
                 self.assertEqual(text, self.expected[prompt])
         self.assertEqual(self.split("tokens_total", "cloud"), 2 * len(PROMPTS) * TOKENS)
         self.assertEqual(self.split("tokens_total", "end"), 0)
+        self.assertEqual([self.split("moved_total", place) for place in ("end", "cloud")], [0, 0])
 
     def test_a_link_that_fails_and_hangs_in_mid_answer_costs_no_byte(self):
         self.pair("--place", "drafts")

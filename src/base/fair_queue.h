@@ -60,6 +60,22 @@ class FairQueue {
     return call;
   }
 
+  // Calls visit with those that would come before that call of the peer, or before a new one if it
+  // has no such call; if nobody else came and turns were not charged. Those are the peer's own
+  // before it, and of each other peer one more than these.
+  template <typename Is, typename Visit>
+  void VisitBefore(std::uint64_t peer, const Is& is, const Visit& visit) const {
+    std::size_t own = 0;
+    if (const auto found = lines_.find(peer); found != lines_.end()) {
+      const std::deque<Call>& calls = found->second.calls;
+      own = static_cast<std::size_t>(std::ranges::find_if(calls, is) - calls.begin());
+    }
+    for (const auto& [who, line] : lines_) {
+      std::size_t left = who == peer ? own : std::min(own + 1, line.calls.size());
+      for (auto call = line.calls.begin(); left > 0; ++call, --left) visit(*call);
+    }
+  }
+
   bool Waits(std::uint64_t peer) const {
     const auto found = lines_.find(peer);
     return found != lines_.end() && !found->second.calls.empty();
@@ -77,18 +93,19 @@ class FairQueue {
     ++size_;
   }
 
-  // Takes out those of the peer for which `is` says so.
+  // The oldest of the peer for which `is` says so.
   template <typename Is>
-  std::size_t Drop(std::uint64_t peer, const Is& is) {
+  std::optional<Call> TakeOut(std::uint64_t peer, const Is& is) {
     const auto found = lines_.find(peer);
-    if (found == lines_.end()) return 0;
-    const std::size_t dropped = std::erase_if(found->second.calls, [&](const Call& call) {
-      const bool goes = is(call);
-      if (goes) bytes_ -= call.size();
-      return goes;
-    });
-    size_ -= dropped;
-    return dropped;
+    if (found == lines_.end()) return std::nullopt;
+    std::deque<Call>& calls = found->second.calls;
+    const auto goes = std::ranges::find_if(calls, is);
+    if (goes == calls.end()) return std::nullopt;
+    Call call = std::move(*goes);
+    calls.erase(goes);
+    bytes_ -= call.size();
+    --size_;
+    return call;
   }
 
   // The peer has gone, with all of its calls.

@@ -25,6 +25,26 @@ TEST(FairQueue, TakesOneOfEachPeerInTurn) {
   EXPECT_EQ(queue.size(), 0u);
 }
 
+TEST(FairQueue, KnowsWhichCallsComeBeforeANewOne) {
+  FairQueue<std::string> queue(10, 100);
+  const auto before = [&queue](std::uint64_t peer, std::string_view call = "a new one") {
+    std::string calls;
+    queue.VisitBefore(
+        peer, [call](const std::string& one) { return one == call; },
+        [&calls](const std::string& one) { calls += one + " "; });
+    return calls;
+  };
+  EXPECT_EQ(before(1), "");
+  for (const char* call : {"a1", "a2", "a3"}) EXPECT_TRUE(queue.Add(1, call));
+  EXPECT_TRUE(queue.Add(2, "b1"));
+  EXPECT_EQ(before(1), "a1 a2 a3 b1 ");
+  EXPECT_EQ(before(2), "a1 a2 b1 ");
+  EXPECT_EQ(before(3), "a1 b1 ");
+  EXPECT_EQ(before(1, "a1"), "b1 ");
+  EXPECT_EQ(before(1, "a3"), "a1 a2 b1 ");
+  EXPECT_EQ(before(2, "b1"), "a1 ");
+}
+
 TEST(FairQueue, ThePeerWhoseTurnItWasComesLast) {
   FairQueue<std::string> queue(10, 100);
   EXPECT_TRUE(queue.Add(5, "a1"));
@@ -82,7 +102,7 @@ TEST(FairQueue, AllCallsTogetherHaveALimitToo) {
   EXPECT_TRUE(queue.Add(4, "d1"));
   EXPECT_FALSE(queue.Add(4, "d"));
   queue.Forget(2);
-  EXPECT_EQ(queue.Drop(3, [](const std::string&) { return true; }), 1u);
+  EXPECT_EQ(queue.TakeOut(3, [](const std::string&) { return true; }), "c1");
   EXPECT_TRUE(queue.Add(4, "4444"));
   EXPECT_FALSE(queue.Add(4, "d"));
 }
@@ -107,8 +127,11 @@ TEST(FairQueue, CallsCanBeTakenOutAndPeersForgotten) {
   FairQueue<std::string> queue(9, 100);
   for (const char* call : {"a1", "a2", "a1"}) EXPECT_TRUE(queue.Add(1, call));
   EXPECT_TRUE(queue.Add(2, "b1"));
-  EXPECT_EQ(queue.Drop(1, [](const std::string& call) { return call == "a1"; }), 2u);
-  EXPECT_EQ(queue.Drop(7, [](const std::string&) { return true; }), 0u);
+  const auto is_a1 = [](const std::string& call) { return call == "a1"; };
+  EXPECT_EQ(queue.TakeOut(1, is_a1), "a1");
+  EXPECT_EQ(queue.TakeOut(1, is_a1), "a1");
+  EXPECT_EQ(queue.TakeOut(1, is_a1), std::nullopt);
+  EXPECT_EQ(queue.TakeOut(7, [](const std::string&) { return true; }), std::nullopt);
   EXPECT_EQ(queue.size(), 2u);
   queue.Forget(1);
   queue.Forget(8);

@@ -119,7 +119,8 @@ void PeerHost::OnAsk(LinkId link, std::vector<std::byte> frame) {
 
 void PeerHost::OnCancel(LinkId link, PeerCallId call) {
   const MutexLock lock(mu_);
-  counters_.cancelled += queue_.Drop(link, [call](const Call& one) { return one.call == call; });
+  const auto is_it = [call](const Call& one) { return one.call == call; };
+  while (queue_.TakeOut(link, is_it)) ++counters_.cancelled;
   if (under_way_ == std::pair(link, call)) under_way_.reset();
 }
 

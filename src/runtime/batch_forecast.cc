@@ -17,6 +17,10 @@ BatchForecast ForecastOf(const BatchCounters& counters, std::uint32_t sequences,
   forecast.wait_seconds = WaitSeconds(before, sequences, counters.request_seconds);
   const std::uint32_t rows = std::max(prompt_rows, 1U);
   forecast.read_seconds = counters.exact_speed.prompt.At(rows) / rows;
+  // Then it is read among those of others.
+  if (counters.to_read > 0) {
+    forecast.read_seconds = std::max(forecast.read_seconds, counters.read_seconds);
+  }
   const std::size_t together = std::min<std::size_t>(counters.decoding + 1, sequences);
   forecast.token_seconds = counters.exact_speed.decode.At(static_cast<double>(together));
   return forecast;

@@ -62,7 +62,10 @@ std::vector<EndedRequest> BatchLoop::Step() {
   std::vector<EndedRequest> ended;
   DropUnwanted(ended);
   Admit(ended);
+  const std::uint64_t read = counters_.prompt_tokens;
+  pace_.PassBegins(clock_.Now());
   RunPass();
+  pace_.PassEnded(counters_.prompt_tokens - read, ReadsOn(), clock_.Now());
   CollectEnded(ended);
   return ended;
 }
@@ -166,6 +169,12 @@ bool BatchLoop::WaitsForPrefix(const Active& active) const {
     if (common / page * page > read) return true;
   }
   return false;
+}
+
+bool BatchLoop::ReadsOn() const {
+  return std::ranges::any_of(active_, [](const Active& active) {
+    return !active.generation.ended() && active.generation.phase() == Phase::kPrompt;
+  });
 }
 
 void BatchLoop::RunPass() {

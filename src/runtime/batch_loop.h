@@ -21,6 +21,7 @@
 #include "runtime/answer_drafts.h"
 #include "runtime/generation.h"
 #include "runtime/pass_runner.h"
+#include "runtime/reading_pace.h"
 #include "runtime/ticket.h"
 #include "text/draft/drafters.h"
 #include "text/tokenizer.h"
@@ -41,6 +42,9 @@ struct BatchRequest {
   Ticket::OnEnd on_end = {};           // its ticket's, called as the sinks are
   std::string salt = {};               // of the prefix cache, as Request::cache_salt
   std::size_t common = 0;              // tokens that other prompts may begin with, as SequenceAsk's
+
+  // Of the prompt, and of what its answer begins with.
+  std::size_t tokens_to_read() const { return prompt.size() + options.begun.size(); }
 };
 
 // Sums since the loop was made, and what is under way now.
@@ -48,6 +52,8 @@ struct BatchCounters {
   std::size_t waiting = 0;
   std::size_t reading = 0;
   std::size_t decoding = 0;
+  std::size_t to_read = 0;     // tokens of the prompts of all these
+  double read_seconds = 0;     // a token of a prompt, as ReadingPace::token_seconds
   std::uint64_t finished = 0;  // with an answer
   std::uint64_t cancelled = 0;
   std::uint64_t failed = 0;
@@ -149,6 +155,7 @@ class BatchLoop {
   // Whether a request that came before it is about to read a part of its prompt for it.
   bool WaitsForPrefix(const Active& active) const;
   void RunPass();
+  bool ReadsOn() const;
   std::unique_ptr<AnswerDrafts> DraftsFor(const TextGeneration& generation, bool exact,
                                           const GenerateOptions& options) const;
   std::unique_ptr<ModelDrafter> ModelFor(const TextGeneration& generation,
@@ -177,6 +184,7 @@ class BatchLoop {
   std::deque<Waiting> waiting_;  // in order of arrival, as active_ is
   std::vector<Active> active_;
   RowSpeedMeter meter_, exact_meter_;
+  ReadingPace pace_;
   bool warned_of_target_ = false;
   const DraftChoice drafters_;
   DraftKnowledge drafts_;

@@ -27,6 +27,23 @@ TEST_F(BatchLoopTest, ARequestWaitsUntilMemoryForAllOfItIsFree) {
   EXPECT_NEAR(AnswerOf(2)->usage.queue_seconds, 0.098, 1e-9);
 }
 
+TEST_F(BatchLoopTest, TellsHowManyTokensOfPromptsAreStillToBeRead) {
+  FakeRunner runner({.memory = 100, .vocabulary = kByteVocabulary, .clock = &clock_});
+  BatchLoop loop(runner, *tokenizer_, clock_, {.most_rows = 8});
+  EXPECT_EQ(loop.counters().to_read, 0u);
+  Add(loop, 1, {.prompt = std::vector<TokenId>(20, 1), .options = {.max_tokens = 70}});
+  Add(loop, 2,
+      {.prompt = std::vector<TokenId>(25, 1),
+       .options = {.max_tokens = 45, .begun = std::vector<TokenId>(5, 1)}});
+  EXPECT_EQ(loop.counters().to_read, 50u);
+  StepInto(loop);
+  EXPECT_EQ(loop.counters().to_read, 42u);
+  EXPECT_EQ(loop.counters().waiting, 1u);
+  RunToEnd(loop);
+  EXPECT_EQ(loop.counters().to_read, 0u);
+  EXPECT_GT(loop.counters().read_seconds, 0);
+}
+
 TEST_F(BatchLoopTest, ASmallRequestDoesNotOvertakeOneThatWaitsForMemory) {
   FakeRunner runner({.memory = 100, .vocabulary = kByteVocabulary});
   BatchLoop loop(runner, *tokenizer_, clock_, {});

@@ -8,7 +8,10 @@ BatchCounters BatchLoop::counters() const {
   counters.waiting = waiting_.size();
   for (const Active& active : active_) {
     ++(active.generation.phase() == Phase::kPrompt ? counters.reading : counters.decoding);
+    counters.to_read += active.generation.prompt_left();
   }
+  for (const Waiting& waiting : waiting_) counters.to_read += waiting.request.tokens_to_read();
+  counters.read_seconds = pace_.token_seconds();
   counters.speed = meter_.speed();
   counters.exact_speed = exact_meter_.speed();
   counters.request_seconds = request_seconds_;

@@ -80,6 +80,7 @@ Result<std::shared_ptr<Ticket>> Batcher::Submit(BatchRequest request) {
   auto ticket =
       std::make_shared<Ticket>(runner_.NewRequest(), engine_thread_, std::move(request.on_end));
   ++requests_;
+  submitted_tokens_ += request.tokens_to_read();
   submitted_.push_back({.ticket = ticket, .request = std::move(request), .since = clock_.Now()});
   wake_.NotifyOne();  // under the lock: a sink of the request may close and destroy the batcher
   return ticket;
@@ -119,6 +120,7 @@ void Batcher::Serve() {
         wake_.Wait(mu_);
       }
       submitted.swap(submitted_);
+      taken_tokens_ += std::exchange(submitted_tokens_, 0);
       stopping = stopping_;
       if (target_seconds_) loop_.set_target_seconds(*std::exchange(target_seconds_, std::nullopt));
     }
@@ -141,6 +143,7 @@ void Batcher::Deliver(std::vector<EndedRequest> ended) {
     requests_ -= ended.size();
     request_seconds_ = loop_.request_seconds();
     counters_ = loop_.counters();
+    taken_tokens_ = 0;
   }
   for (EndedRequest& request : ended) request.ticket->Finish(std::move(request.answer));
 }
@@ -201,6 +204,7 @@ BatchCounters Batcher::counters() const {
   const MutexLock lock(mu_);
   BatchCounters counters = counters_;
   counters.waiting = requests_ - counters.reading - counters.decoding;
+  counters.to_read += taken_tokens_ + submitted_tokens_;
   return counters;
 }
 

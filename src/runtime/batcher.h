@@ -99,6 +99,9 @@ class Batcher {
   std::vector<Submitted> submitted_ TROUPE_GUARDED_BY(mu_);
   std::vector<std::function<void()>> errands_ TROUPE_GUARDED_BY(mu_);
   std::size_t requests_ TROUPE_GUARDED_BY(mu_) = 0;  // submitted and not delivered
+  // Tokens of prompts that counters_ does not know: submitted, or in the loop since the last pass.
+  std::size_t submitted_tokens_ TROUPE_GUARDED_BY(mu_) = 0;
+  std::size_t taken_tokens_ TROUPE_GUARDED_BY(mu_) = 0;
   double request_seconds_ TROUPE_GUARDED_BY(mu_) = 0;
   BatchCounters counters_ TROUPE_GUARDED_BY(mu_);
   bool state_wanted_ TROUPE_GUARDED_BY(mu_) = false;

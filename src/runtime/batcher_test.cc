@@ -164,6 +164,21 @@ TEST_F(BatcherTest, ARequestWaitsInTheQueueFromTheMomentItWasSubmitted) {
   EXPECT_EQ(batcher->counters().waiting, 0u);
 }
 
+TEST_F(BatcherTest, TokensOfPromptsThatCameDuringAPassAreToBeReadToo) {
+  FakeRunner runner({.vocabulary = kBatcherVocabulary});
+  Door door;
+  const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, BatcherOptions{}).value();
+  const auto first = batcher->Submit(Holding(door)).value();
+  door.WaitForSomebody();
+  EXPECT_EQ(batcher->counters().to_read, 3u) << "its pass has not ended";
+  const auto second = batcher->Submit(Request(1)).value();
+  EXPECT_EQ(batcher->counters().to_read, 6u);
+  door.Open();
+  EXPECT_TRUE(first->Wait().ok());
+  EXPECT_TRUE(second->Wait().ok());
+  EXPECT_EQ(batcher->counters().to_read, 0u);
+}
+
 TEST_F(BatcherTest, TellsItsStateOnlyWhereSomebodyAsks) {
   FakeRunner runner({.vocabulary = kBatcherVocabulary});
   const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();

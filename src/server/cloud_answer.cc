@@ -22,49 +22,122 @@ namespace troupe {
 namespace {
 
 // As ends are told in a hello what a token of a prompt takes.
-constexpr std::uint32_t kPromptRows = 64;
+constexpr std::uint32_t kPromptRows = 256;
+
+// Who waits for less is not told of it: its first line would come as soon.
+constexpr double kWorthTelling = 0.02;
+
+// How long an answer waits until it is read. Before it has its turn: for those before it now. From
+// then on for what was with the model, as that ends and is read.
+class PlaceInLine {
+ public:
+  PlaceInLine(const Model& model, const EndTurns& turns, std::uint64_t end, const void* who)
+      : model_(model), turns_(turns), end_(end), who_(who) {}
+
+  // Any thread, once, before the model is asked.
+  void HasTurn() {
+    const BatchCounters now = ModelAccess::CountersOf(model_);
+    answers_ = AnswersIn(now);
+    tokens_ = now.to_read;
+    ended_before_ = EndedOf(now);
+    read_before_ = ReadOf(now);
+    has_turn_ = true;
+  }
+
+  // Any thread.
+  double WaitSeconds() const {
+    const BatchCounters now = ModelAccess::CountersOf(model_);
+    std::size_t answers = AnswersIn(now), tokens = now.to_read;
+    if (has_turn_) {
+      const std::size_t ended = EndedOf(now) - ended_before_, read = ReadOf(now) - read_before_;
+      answers = std::min(answers, answers_ - std::min(answers_, ended));
+      tokens = std::min(tokens, tokens_ - std::min(tokens_, read));
+    } else {
+      const EndTurns::Ahead ahead = turns_.Before(end_, who_);
+      answers += ahead.answers;
+      tokens += ahead.tokens;
+    }
+    const std::uint32_t sequences = model_.plan().sequences;
+    return std::max(
+        troupe::WaitSeconds(answers, sequences, now.request_seconds),
+        ForecastOf(now, sequences, kPromptRows).read_seconds * static_cast<double>(tokens));
+  }
+
+ private:
+  static std::size_t AnswersIn(const BatchCounters& counters) {
+    return counters.waiting + counters.reading + counters.decoding;
+  }
+  static std::size_t EndedOf(const BatchCounters& counters) {
+    return counters.finished + counters.cancelled + counters.failed;
+  }
+  static std::size_t ReadOf(const BatchCounters& counters) {
+    return counters.prompt_tokens + counters.cached_tokens;
+  }
+
+  const Model& model_;
+  const EndTurns& turns_;
+  const std::uint64_t end_;
+  const void* const who_;
+  std::atomic<bool> has_turn_ = false;  // those below are of then
+  std::size_t answers_ = 0, tokens_ = 0;
+  std::size_t ended_before_ = 0, read_before_ = 0;
+};
 
 class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
  public:
-  CloudAnswer(SharedUse use, CloudCall& call, HttpReplyPtr reply, JobListener listener)
+  CloudAnswer(SharedUse use, CloudCall& call, HttpReplyPtr reply, const ForEnds& shared,
+              JobListener listener)
       : use_(std::move(use)),
         memory_(std::move(call.memory)),
         rule_(std::move(call.rule)),
         reply_(std::move(reply)),
         listener_(std::move(listener)),
         came_(call.came),
+        turns_(shared.turns),
+        end_(call.end),
+        place_(model(), shared.turns, call.end, this),
         begun_(call.has_begun) {}
 
-  void Start(CloudRequest asked, const ForEnds& shared, std::uint64_t end) {
-    if (asked.drafts) drafts_.emplace(shared.drafts.Open(end, *asked.drafts));
+  void Start(CloudRequest asked, const ForEnds& shared) {
+    if (asked.drafts) drafts_.emplace(shared.drafts.Open(end_, *asked.drafts));
     reply_->WhenGone([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->Cancel();
     });
     shared.pulse.Add([weak = weak_from_this()] {
       const auto still = weak.lock();
-      return still && still->Write(EncodeTokens({}));
+      return still && still->Write(still->Beat());
     });
     const auto self = shared_from_this();
-    const bool enters =
-        shared.turns.Enter(end, model().plan().sequences,
-                           [self, request = std::move(asked.request)](EndTurns::Turn turn) {
-                             self->Begin(request, turn);
-                           });
-    if (!enters) Refuse(Status(Code::kUnavailable, "too many answers of this end wait"));
+    const EndTurns::Share share{.tokens = PromptTokensOf(asked.request), .who = this};
+    const bool enters = turns_.Enter(end_, model().plan().sequences, share,
+                                     [self, request = std::move(asked.request)](
+                                         EndTurns::Turn turn) { self->Begin(request, turn); });
+    if (!enters) return Refuse(Status(Code::kUnavailable, "too many answers of this end wait"));
+    if (gone_) turns_.Leave(end_, this);  // before it entered
+    if (!is_read_ && place_.WaitSeconds() > kWorthTelling) Write(Beat());
   }
 
  private:
   Model& model() const { return *use_->served().model; }
 
+  // That it lives, and how long it has to wait until it is read.
+  std::string Beat() {
+    if (is_read_) return EncodeTokens({});
+    told_wait_ = true;
+    return Encode(CloudWait{.seconds = place_.WaitSeconds()});
+  }
+
   void Begin(const Request& request, EndTurns::Turn& turn) {
     if (gone_) return;  // while it waited: the turn is the next one's
     turn_.emplace(std::move(turn));
+    place_.HasTurn();
     const auto self = shared_from_this();
     Result<Generation> started = ModelAccess::Start(
         model(), request,
         {.on_end = [self](const Result<Answer>& answer) { self->OnEnd(answer); },
          .on_logits = [self](TokenId token,
-                             std::span<const float>) { return self->OnToken(token); }},
+                             std::span<const float>) { return self->OnToken(token); },
+         .on_read = [self](std::size_t, std::size_t) { self->OnRead(); }},
         drafts_ ? drafts_->draft() : nullptr);
     if (!started.ok()) {
       Refuse(started.status());
@@ -74,6 +147,13 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
     Keep(*std::move(started));
   }
 
+  // An end that believes that it waits may take it back. While others are before it, what it has
+  // was found in the prefix cache.
+  void OnRead() {
+    if (place_.WaitSeconds() > kWorthTelling) return;
+    if (!is_read_.exchange(true) && told_wait_) Write(Beat());
+  }
+
   // By a status if nothing was said yet.
   void Refuse(const Status& why) {
     const JobEnd end{.status = why, .choices = {}, .seconds = SecondsSince(came_)};
@@ -81,7 +161,10 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
     const MutexLock lock(writing_);
     closed_ = true;
     if (!begun_) return reply_->Send(ErrorResponse(why));
-    reply_->Write(Encode(CloudFailure{why}));
+    // As a status would say: not now, and no fault of this cloud's.
+    const bool is_full = why.code() == Code::kUnavailable;
+    reply_->Write(
+        Encode(CloudFailure{is_full ? Error(Code::kResourceExhausted, "{}", why.message()) : why}));
     reply_->End();
   }
 
@@ -97,6 +180,7 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
 
   void Cancel() {
     gone_ = true;
+    turns_.Leave(end_, this);
     std::optional<Generation> cancelled;
     {
       const MutexLock lock(mu_);
@@ -109,6 +193,7 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
   }
 
   Status OnToken(TokenId token) {
+    is_read_ = true;
     if (first_seconds_ == 0) {
       first_seconds_ = SecondsSince(came_);
       if (listener_.on_first) listener_.on_first(first_seconds_);
@@ -162,7 +247,8 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
                  .read = usage.prompt_tokens - usage.cached_tokens,
                  .queue_seconds = std::max(first_seconds_ - usage.first_token_seconds, 0.0),
                  .read_seconds = usage.first_token_seconds,
-                 .decode_seconds = usage.decode_seconds});
+                 .decode_seconds = usage.decode_seconds,
+                 .load = LoadOf(use_->served(), turns_.Before(end_))});
   }
 
   const SharedUse use_;  // first: it ends after the handle to the model's request
@@ -173,6 +259,11 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
   const HttpReplyPtr reply_;
   const JobListener listener_;
   const std::chrono::steady_clock::time_point came_;
+  EndTurns& turns_;
+  const std::uint64_t end_;
+  PlaceInLine place_;
+  std::atomic<bool> is_read_ = false;  // a part of its prompt, at least
+  std::atomic<bool> told_wait_ = false;
   Stopwatch between_;         // the engine's thread's
   double first_seconds_ = 0;  // the same
   std::atomic<bool> gone_ = false;
@@ -188,8 +279,8 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
 
 void RunCloudAnswer(SharedUse use, CloudCall call, HttpReplyPtr reply, const ForEnds& shared,
                     JobListener listener) {
-  std::make_shared<CloudAnswer>(std::move(use), call, std::move(reply), std::move(listener))
-      ->Start(std::move(call.asked), shared, call.end);
+  std::make_shared<CloudAnswer>(std::move(use), call, std::move(reply), shared, std::move(listener))
+      ->Start(std::move(call.asked), shared);
 }
 
 std::uint64_t EndOf(const HttpRequest& request) {
@@ -197,23 +288,28 @@ std::uint64_t EndOf(const HttpRequest& request) {
   return std::hash<std::string_view>()(bearer.empty() ? request.Header("x-api-key") : bearer);
 }
 
-CloudHello HelloTo(const ServedModel& served, std::size_t waiting) {
-  Model& model = *served.model;
+CloudLoad LoadOf(const ServedModel& served, const EndTurns::Ahead& ahead) {
   const PartCounters cut = served.cuts == nullptr ? PartCounters() : served.cuts->counters();
-  const BatchCounters counters = ModelAccess::CountersOf(model);
-  const std::uint32_t sequences = model.plan().sequences;
-  const BatchForecast now = ForecastOf(counters, sequences, kPromptRows);
+  const BatchCounters counters = ModelAccess::CountersOf(*served.model);
+  const BatchForecast now = ForecastOf(counters, served.model->plan().sequences, kPromptRows);
+  return {
+      .under_way = static_cast<std::uint32_t>(counters.waiting + counters.reading +
+                                              counters.decoding + cut.prompts_now + ahead.answers),
+      .to_read = counters.to_read + ahead.tokens,
+      .answer_seconds = counters.request_seconds,
+      .read_seconds = now.read_seconds,
+      .token_seconds = now.token_seconds};
+}
+
+CloudHello HelloTo(const ServedModel& served, const EndTurns::Ahead& ahead) {
+  Model& model = *served.model;
   return {.proof = *served.for_ends,
           .context = model.plan().context,
-          .sequences = sequences,
-          .under_way = static_cast<std::uint32_t>(counters.waiting + counters.reading +
-                                                  counters.decoding + cut.prompts_now + waiting),
+          .sequences = model.plan().sequences,
           .checks_drafts = ModelAccess::EngineOf(model).ChecksDrafts(),
           .cut_tokens = served.cuts == nullptr ? 0 : served.cuts->tokens(),
           .goes_on_behind_cuts = served.cuts != nullptr && ModelAccess::KeepsPrefixes(model),
-          .answer_seconds = counters.request_seconds,
-          .read_seconds = now.read_seconds,
-          .token_seconds = now.token_seconds};
+          .load = LoadOf(served, ahead)};
 }
 
 HttpResponse TakeOffer(const EndDrafts& drafts, std::uint64_t end, DraftOffer offer) {

@@ -50,9 +50,11 @@ void RunCloudAnswer(SharedUse use, CloudCall call, HttpReplyPtr reply, const For
 // Of who asks: the key tells ends apart.
 std::uint64_t EndOf(const HttpRequest& request);
 
-// What an end is told that asks whether this cloud is there, which serves ends. `waiting`: answers
-// of ends that the model was not asked for yet.
-CloudHello HelloTo(const ServedModel& served, std::size_t waiting);
+// What is before a new answer of an end. `ahead`: of ends, for which the model was not asked yet.
+CloudLoad LoadOf(const ServedModel& served, const EndTurns::Ahead& ahead);
+
+// What an end is told that asks whether this cloud is there, which serves ends.
+CloudHello HelloTo(const ServedModel& served, const EndTurns::Ahead& ahead);
 
 // An offer of that end for an answer that is being chosen, and what became of those before.
 HttpResponse TakeOffer(const EndDrafts& drafts, std::uint64_t end, DraftOffer offer);

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+
+#include "api/model_access.h"
 #include "server/service_for_test.h"
 #include "split/wire/cloud_line.h"
 
@@ -37,6 +40,7 @@ class CloudAnswerTest : public ServiceTest {
   struct Said {
     std::vector<TokenId> tokens;
     std::optional<CloudEnd> end;
+    std::vector<double> waits;
     Status failure;
   };
   static Said LinesIn(const std::string& body) {
@@ -48,6 +52,8 @@ class CloudAnswerTest : public ServiceTest {
         said.tokens.insert(said.tokens.end(), some->tokens.begin(), some->tokens.end());
       } else if (const auto* const end = std::get_if<CloudEnd>(&line)) {
         said.end = *end;
+      } else if (const auto* const wait = std::get_if<CloudWait>(&line)) {
+        said.waits.push_back(wait->seconds);
       } else {
         said.failure = std::get<CloudFailure>(line).status;
       }
@@ -105,8 +111,8 @@ TEST_F(CloudAnswerTest, TellsItsModelAndWhatItHasMeasured) {
   EXPECT_EQ(hello.proof, kProof);
   EXPECT_EQ(hello.context, 96u);
   EXPECT_TRUE(hello.checks_drafts);
-  EXPECT_GT(hello.token_seconds, 0);
-  EXPECT_GT(hello.read_seconds, 0);
+  EXPECT_GT(hello.load.token_seconds, 0);
+  EXPECT_GT(hello.load.read_seconds, 0);
 }
 
 TEST_F(CloudAnswerTest, GivesAsManyBytesAsTheLinkIsToBeMeasuredWith) {
@@ -167,6 +173,47 @@ TEST_F(CloudAnswerTest, EndsHaveTheirTurnsByTheirKeys) {
     reply->WaitForEnd();
     EXPECT_EQ(LinesIn(reply->body()).tokens, LinesIn(replies[0]->body()).tokens);
   }
+}
+
+TEST_F(CloudAnswerTest, AnAnswerThatWaitsIsToldForHowLongAndEachHowBusyTheCloudIs) {
+  Open({.sequences = 1});
+  served_.for_ends = kProof;
+  (void)Alone(Asked(60));  // what answers take is measured
+  const std::string body = Body(Asked(60));
+  std::vector<std::shared_ptr<FakeReply>> replies;
+  std::promise<void> all_came;
+  ModelAccess::Between(model(), [came = all_came.get_future().share()] { came.wait(); });
+  for (int i = 0; i < 40; ++i) replies.push_back(Start("POST", "/split/answers", body));
+  all_came.set_value();
+  for (const auto& reply : replies) reply->WaitForEnd();
+  const Said last = LinesIn(replies[39]->body()), thirtieth = LinesIn(replies[29]->body());
+  ASSERT_FALSE(last.waits.empty());
+  ASSERT_FALSE(thirtieth.waits.empty());
+  EXPECT_GT(last.waits[0], thirtieth.waits[0]);
+  const std::string& told = replies[39]->body();
+  EXPECT_LT(told.rfind("wait_s"), told.find("[")) << "it is not told to wait once it is read";
+  EXPECT_GT(LinesIn(replies[1]->body()).end->load.under_way, last.end->load.under_way);
+  EXPECT_GT(LinesIn(replies[1]->body()).end->load.to_read, last.end->load.to_read);
+  EXPECT_GT(last.end->load.read_seconds, 0);
+}
+
+TEST_F(CloudAnswerTest, OneThatLeavesWhileItWaitsIsBeforeNobody) {
+  Open({.sequences = 1});
+  served_.for_ends = kProof;
+  const std::string body = Body(Asked(60));
+  std::vector<std::shared_ptr<FakeReply>> replies;
+  std::promise<void> all_looked;
+  ModelAccess::Between(model(), [looked = all_looked.get_future().share()] { looked.wait(); });
+  for (int i = 0; i < 5; ++i) replies.push_back(Start("POST", "/split/answers", body));
+  const auto load = [&] { return DecodeCloudHello(Start("GET", "/split/hello")->body())->load; };
+  const CloudLoad before = load();
+  for (const std::size_t i : {1, 2, 4}) replies[i]->Leave();
+  EXPECT_EQ(load().under_way, before.under_way - 3);
+  EXPECT_LT(load().to_read, before.to_read);
+  all_looked.set_value();
+  for (const std::size_t i : {0, 3}) replies[i]->WaitForEnd();
+  EXPECT_EQ(LinesIn(replies[3]->body()).tokens, LinesIn(replies[0]->body()).tokens);
+  EXPECT_EQ(load().under_way, 0u);
 }
 
 TEST_F(CloudAnswerTest, AnEndThatLeavesCancelsItsAnswer) {

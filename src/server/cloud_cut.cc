@@ -46,8 +46,9 @@ void CloudCut::Run(SharedUse use, CloudCall call, HttpReplyPtr reply, const ForE
     const auto still = weak.lock();
     return still && still->Beat();
   });
-  const bool enters = cut->host().Enter(
-      cut->end_, cut->tokens_, [cut](EndTurns::Turn turn) { cut->Begin(std::move(turn)); });
+  const bool enters =
+      cut->host().Enter(cut->end_, cut->tokens_, cut.get(),
+                        [cut](EndTurns::Turn turn) { cut->Begin(std::move(turn)); });
   if (!enters) cut->Finish(Status(Code::kUnavailable, "too many answers of this end wait"));
 }
 
@@ -286,11 +287,14 @@ void CloudCut::Choose(std::span<const float> logits) {
     queued = begun_seconds_;
   }
   if (listener_.on_first) listener_.on_first(SecondsSince(came_));
+  CloudLoad load = LoadOf(use_->served(), shared_.turns.Before(end_));
+  load.under_way -= std::min(load.under_way, 1U);  // this one is over
   Write(Encode(CloudEnd{.reason = text_->answer().finish,
                         .read = 0,
                         .queue_seconds = queued,
                         .read_seconds = SecondsSince(came_) - queued,
-                        .decode_seconds = 0}));
+                        .decode_seconds = 0,
+                        .load = load}));
   Finish(OkStatus());
 }
 
@@ -338,6 +342,7 @@ void CloudCut::Finish(const Status& status) {
     prompt.swap(prompt_);
     messages.swap(messages_);
   }
+  if (use_->served().cuts != nullptr) host().Leave(end_, this);
   JobEnd end{.status = status,
              .cancelled = status.code() == Code::kCancelled,
              .choices = {},

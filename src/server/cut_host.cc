@@ -74,10 +74,11 @@ Result<StateDecoder> CutHost::DecoderFor(const CutAsk& ask) const {
   return StateDecoder::Create(std::move(basis), ask.code);
 }
 
-bool CutHost::Enter(std::uint64_t end, std::size_t tokens, EndTurns::Begin begin) {
+bool CutHost::Enter(std::uint64_t end, std::size_t tokens, const void* who, EndTurns::Begin begin) {
   const EndTurns::Share share{.turns = kTogether / 2,
                               .sizes = std::max<std::size_t>(lane_->pages() / 2, 1),
-                              .size = lane_->PagesFor(tokens)};
+                              .size = lane_->PagesFor(tokens),
+                              .who = who};
   return turns_.Enter(end, kTogether, share, std::move(begin));
 }
 

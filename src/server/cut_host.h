@@ -51,7 +51,8 @@ class CutHost {
   PartLane& lane() { return *lane_; }
   // For a prompt of that many tokens; false: too many of this end wait. An end has half of the
   // turns and of the room at most, or one turn.
-  bool Enter(std::uint64_t end, std::size_t tokens, EndTurns::Begin begin);
+  bool Enter(std::uint64_t end, std::size_t tokens, const void* who, EndTurns::Begin begin);
+  void Leave(std::uint64_t end, const void* who) { turns_.Leave(end, who); }
   std::size_t waiting() const { return turns_.waiting(); }
   // Has no connection wait for the products of a code with a rank.
   Errands& decoding() { return decoding_; }

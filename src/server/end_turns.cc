@@ -64,6 +64,25 @@ void EndTurns::End(std::uint64_t end, std::size_t size) {
   for (Waiting& next : begins) next.begin(Turn(*this, next.end, next.share.size));
 }
 
+void EndTurns::Leave(std::uint64_t end, const void* who) {
+  std::optional<Waiting>
+      left;  // let go of without the lock: it may be the last that has its answer
+  const MutexLock lock(mu_);
+  left = queue_.TakeOut(end, [who](const Waiting& one) { return one.share.who == who; });
+  ForgetIdle(queue_, end);
+}
+
+EndTurns::Ahead EndTurns::Before(std::uint64_t end, const void* who) const {
+  Ahead ahead;
+  const auto is_it = [who](const Waiting& one) { return who != nullptr && one.share.who == who; };
+  const MutexLock lock(mu_);
+  queue_.VisitBefore(end, is_it, [&ahead](const Waiting& one) {
+    ++ahead.answers;
+    ahead.tokens += one.share.tokens;
+  });
+  return ahead;
+}
+
 std::size_t EndTurns::waiting() const {
   const MutexLock lock(mu_);
   return queue_.size();

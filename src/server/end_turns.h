@@ -46,7 +46,15 @@ class EndTurns {
     static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
     std::size_t turns = kAll;
     std::size_t sizes = kAll;
-    std::size_t size = 0;  // of this turn
+    std::size_t size = 0;       // of this turn
+    std::size_t tokens = 0;     // that its answer has to read
+    const void* who = nullptr;  // by which it may leave; null: it stays until it has its turn
+  };
+
+  // Those that wait and would have a turn before some answer of some end.
+  struct Ahead {
+    std::size_t answers = 0;
+    std::size_t tokens = 0;  // that they have to read
   };
 
   // Calls `begin` at once, or when a turn ends, on that thread; false: as many of this end wait as
@@ -56,6 +64,11 @@ class EndTurns {
   }
   bool Enter(std::uint64_t end, std::size_t together, const Share& share, Begin begin);
 
+  // Who waits does not any more, and will not be called. Who has a turn keeps it.
+  void Leave(std::uint64_t end, const void* who);
+
+  // Before that one who waits, or before a new one if it does not.
+  Ahead Before(std::uint64_t end, const void* who = nullptr) const;
   std::size_t waiting() const;
   std::size_t ends() const;  // that are remembered: those that wait
 

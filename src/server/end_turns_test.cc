@@ -37,6 +37,46 @@ TEST(EndTurns, OneOfEachEndInTurnAsManyAtATimeAsMayBe) {
   EXPECT_EQ(begun.back(), "c1") << "all turns are free again";
 }
 
+TEST(EndTurns, TellWhatIsBeforeANewAnswerOfAnEnd) {
+  EndTurns turns;
+  std::vector<EndTurns::Turn> held;
+  for (const std::size_t tokens : {7, 100, 200, 300}) {
+    EXPECT_TRUE(turns.Enter(1, 1, {.tokens = tokens},
+                            [&](EndTurns::Turn turn) { held.push_back(std::move(turn)); }));
+  }
+  EXPECT_EQ(turns.Before(1).answers, 3u);
+  EXPECT_EQ(turns.Before(1).tokens, 600u);
+  EXPECT_EQ(turns.Before(2).answers, 1u) << "it has its turn behind the next one";
+  EXPECT_EQ(turns.Before(2).tokens, 100u);
+  const int who = 0;
+  EXPECT_TRUE(turns.Enter(2, 1, {.tokens = 40, .who = &who}, [](EndTurns::Turn) {}));
+  EXPECT_TRUE(turns.Enter(2, 1, {.tokens = 50}, [](EndTurns::Turn) {}));
+  EXPECT_EQ(turns.Before(2, &who).answers, 1u) << "of the other end, and none of those behind it";
+  EXPECT_EQ(turns.Before(2, &who).tokens, 100u);
+}
+
+TEST(EndTurns, WhoLeavesWaitsNoMoreAndIsNotCalled) {
+  EndTurns turns;
+  std::deque<EndTurns::Turn> held;
+  std::string begun;
+  const auto enter = [&](const char* name) {
+    EXPECT_TRUE(turns.Enter(1, 1, {.tokens = 10, .who = name}, [&, name](EndTurns::Turn turn) {
+      begun += name;
+      held.push_back(std::move(turn));
+    }));
+  };
+  static constexpr const char *kA = "a", *kB = "b", *kC = "c";
+  for (const char* name : {kA, kB, kC}) enter(name);
+  turns.Leave(1, kB);
+  turns.Leave(1, kB);
+  turns.Leave(1, kA);  // it has its turn
+  turns.Leave(2, kC);  // of another end
+  EXPECT_EQ(turns.Before(1).answers, 1u);
+  EXPECT_EQ(turns.Before(1).tokens, 10u);
+  held.pop_front();
+  EXPECT_EQ(begun, "ac");
+}
+
 TEST(EndTurns, OnlyEndsThatWaitAreRemembered) {
   EndTurns turns;
   std::deque<EndTurns::Turn> held;

@@ -116,7 +116,7 @@ std::string Service::LiveEvents() {
                                               .between_tokens = between_tokens_.Look()}));
 }
 
-void Service::OnSplitHello(HttpRequest, HttpReplyPtr reply) {
+void Service::OnSplitHello(HttpRequest request, HttpReplyPtr reply) {
   const std::optional<ModelUse> use = gate_.Look();
   if (!use) {
     return Reply(kSplitHello, *reply,
@@ -124,7 +124,7 @@ void Service::OnSplitHello(HttpRequest, HttpReplyPtr reply) {
   }
   const ServedModel& served = use->served();
   if (!served.for_ends) return Reply(kSplitHello, *reply, NotForEnds());
-  Reply(kSplitHello, *reply, {.body = Encode(HelloTo(served, end_turns_.waiting()))});
+  Reply(kSplitHello, *reply, {.body = Encode(HelloTo(served, end_turns_.Before(EndOf(request))))});
 }
 
 // Without asking for the model: an answer that is being chosen has it.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "server/http/error_message.h"
 #include "split/wire/cloud_line.h"
@@ -17,6 +18,7 @@ constexpr std::size_t kMostOfError = 4096, kMostOfMessage = 300;
 constexpr std::size_t kMostOfBody = 1 << 16;  // of what is asked beside runs
 // Of a run with drafts, to say what a token took: the first ones come before any draft.
 constexpr std::size_t kEnoughTokens = 16;
+constexpr double kLongestWait = 1e6;  // seconds; whatever the cloud says
 
 // It has no sequence in the cloud, and takes the place of none.
 bool IsBeside(const RunAsk& ask) { return ask.cut && ask.cut->prefix == 0; }
@@ -62,6 +64,8 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
         name_(ask.drafts),
         is_cut_(ask.cut.has_value()),
         is_beside_(IsBeside(ask)),
+        left_(ask.left ? ask.left : std::make_shared<RunLeft>()),
+        prompt_tokens_(is_cut_ ? 0 : PromptTokensOf(ask.request)),
         events_(std::move(events)),
         start_(clock.Now()) {
     ++state_->runs;
@@ -72,6 +76,9 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
 
   void Begin(CloudTalks& talks, const CloudAddress& cloud, std::string body) {
     state_->bytes_sent += body.size();
+    BeginsIn(state_->queue.WaitSeconds(state_->runs - 1, state_->sequences, start_));
+    state_->queue.OnSent(prompt_tokens_, start_);
+    is_sent_ = true;
     const auto self = shared_from_this();
     cancel_ = talks.Start(
         cloud.url,
@@ -107,6 +114,7 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
  private:
   void End() {
     if (std::exchange(ended_, true)) return;
+    if (is_sent_ && !left_->begun) state_->queue.OnTakenBack(prompt_tokens_, clock_.Now());
     --state_->runs;
     if (is_beside_) --state_->cut_runs;
     if (name_) state_->named.erase(*name_);
@@ -145,13 +153,21 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
   void OnLine(const CloudLine& line) {
     const auto self = shared_from_this();  // an event may let go of it
     if (const auto* const some = std::get_if<CloudTokens>(&line)) {
+      left_->begun = true;
       if (some->tokens.empty()) return events_.on_heard();
       last_token_ = clock_.Now();
       if (tokens_ == 0) first_token_ = last_token_;
       tokens_ += some->tokens.size();
       events_.on_tokens(some->tokens);
+    } else if (const auto* const wait = std::get_if<CloudWait>(&line)) {
+      BeginsIn(wait->seconds);
+      events_.on_heard();
     } else if (const auto* const end = std::get_if<CloudEnd>(&line)) {
+      left_->begun = true;  // also where the first token has ended it
       Measure(*end);
+      End();
+      Note(*state_, end->load, clock_.Now());
+      if (state_->on_load) state_->on_load();
       Close();
       events_.on_end(end->reason, {});
     } else if (std::holds_alternative<CloudReady>(line)) {
@@ -162,6 +178,10 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
   }
 
   static double Seconds(Nanos nanos) { return static_cast<double>(nanos) * 1e-9; }
+
+  void BeginsIn(double seconds) {
+    left_->begins_at = clock_.Now() + static_cast<Nanos>(std::min(seconds, kLongestWait) * 1e9);
+  }
 
   // What the cloud tells of itself, and what has come here.
   void Measure(const CloudEnd& told) {
@@ -174,11 +194,7 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
       state_->on_drafted(rest / static_cast<double>(tokens_ - 1));
     }
     MeasuredAnswer measured{.tokens = has_drafts_ ? 0 : tokens_ - 1, .token_seconds = rest};
-    if (!is_cut_) {
-      measured.read = told.read;
-      measured.read_seconds = told.read_seconds;
-      measured.link_seconds = there > 0 ? std::max(0.0, first - there) : 0;
-    }
+    if (!is_cut_ && there > 0) measured.link_seconds = std::max(0.0, first - there);
     state_->meter.OnAnswer(measured);
   }
 
@@ -186,9 +202,12 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
   const Clock& clock_;
   const std::optional<std::uint64_t> name_;
   const bool is_cut_, is_beside_;
+  const std::shared_ptr<RunLeft> left_;
+  const std::size_t prompt_tokens_;
   const RunEvents events_;
   const Nanos start_;
   HttpClient::Cancel cancel_;
+  bool is_sent_ = false;
   bool ended_ = false;
   bool has_drafts_ = false;
   int status_ = 0;
@@ -199,7 +218,7 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
 };
 
 CloudSource::CloudSource(HttpClient& client, const Clock& clock, Options options,
-                         OnTrouble on_trouble, OnDrafted on_drafted)
+                         OnTrouble on_trouble, OnDrafted on_drafted, OnLoad on_load)
     : client_(client),
       clock_(clock),
       options_(std::move(options)),
@@ -207,6 +226,7 @@ CloudSource::CloudSource(HttpClient& client, const Clock& clock, Options options
       talks_(client, clock, options_.silence) {
   state_->on_trouble = std::move(on_trouble);
   state_->on_drafted = std::move(on_drafted);
+  state_->on_load = std::move(on_load);
 }
 
 CloudSource::~CloudSource() = default;
@@ -259,6 +279,22 @@ void CloudSource::AskHello(std::function<void(const Result<CloudHello>& hello)> 
     // Whoever it is, it is no cloud of this version.
     on_hello(hello.ok() ? hello : Error(Code::kFailedPrecondition, "{}", hello.status().message()));
   });
+}
+
+void CloudSource::OnHello(const CloudHello& hello, double round_trip_seconds) {
+  state_->sequences = hello.sequences;
+  state_->round_trip_seconds = round_trip_seconds;
+  Note(*state_, hello.load, clock_.Now());
+}
+
+void CloudSource::Note(State& state, const CloudLoad& load, Nanos now) {
+  state.queue.OnTold(load, state.runs, state.round_trip_seconds, now);
+  state.meter.OnTold(load.read_seconds, load.token_seconds);
+}
+
+std::optional<PlaceCosts> CloudSource::Costs() const {
+  return state_->meter.Costs(
+      state_->queue.WaitSeconds(state_->runs, state_->sequences, clock_.Now()));
 }
 
 TokenSource::Stop CloudSource::Ask(std::string method, std::string path, std::string body,

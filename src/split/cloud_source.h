@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "server/http/http_client.h"
+#include "split/cloud_queue.h"
 #include "split/cloud_talks.h"
 #include "split/flow/place_costs.h"
 #include "split/token_source.h"
@@ -49,10 +50,12 @@ class CloudSource final : public TokenSource {
   // What a token took of a run that drafts were offered for. Nothing of such a run is in the meter,
   // which says what the cloud takes by itself.
   using OnDrafted = std::function<void(double token_seconds)>;
+  // An answer has told the cloud's load.
+  using OnLoad = std::function<void()>;
 
   // All must outlive it.
   CloudSource(HttpClient& client, const Clock& clock, Options options, OnTrouble on_trouble,
-              OnDrafted on_drafted = {});
+              OnDrafted on_drafted = {}, OnLoad on_load = {});
   ~CloudSource() override;
 
   Stop Start(const RunAsk& ask, RunEvents events) override;
@@ -72,11 +75,16 @@ class CloudSource final : public TokenSource {
   // Whether it is there, and what it says of itself. kFailedPrecondition: it is not one for this
   // end.
   void AskHello(std::function<void(const Result<CloudHello>& hello)> on_hello);
+  // One that fits, and how long it was on its way.
+  void OnHello(const CloudHello& hello, double round_trip_seconds);
 
   // Gives up those that are silent.
   void OnTime() { talks_.OnTime(); }
 
-  PlaceMeter& meter() { return state_->meter; }
+  // Of a new answer.
+  std::optional<PlaceCosts> Costs() const;
+  // Of these the wait for prompts that are read before.
+  double ReadsSeconds() const { return state_->queue.ReadsSeconds(clock_.Now()); }
   std::size_t runs() const { return state_->runs; }
   // For another run than of one token behind a cut.
   bool has_room() const { return state_->runs - state_->cut_runs < options_.most_runs; }
@@ -90,13 +98,19 @@ class CloudSource final : public TokenSource {
   class Run;
   struct State {  // that runs share
     PlaceMeter meter;
+    CloudQueue queue;
+    std::uint32_t sequences = 1;  // of the cloud
+    double round_trip_seconds = 0;
     std::uint64_t bytes_sent = 0, bytes_received = 0;  // of bodies
     std::size_t runs = 0;
     std::size_t cut_runs = 0;  // of these: of one token behind a cut
     std::map<std::uint64_t, Run*> named;
     OnTrouble on_trouble;
-    OnDrafted on_drafted;  // may be null
+    OnDrafted on_drafted;  // may be null, as the next one
+    OnLoad on_load;
   };
+
+  static void Note(State& state, const CloudLoad& load, Nanos now);
 
   HttpClient& client_;
   const Clock& clock_;

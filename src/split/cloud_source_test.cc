@@ -83,7 +83,9 @@ class CloudSourceTest : public testing::Test {
   std::vector<double> drafted_;
 };
 
-constexpr const char* kEnd = R"({"end":"end","read":10,"queue_s":0,"read_s":0.5,"decode_s":1})";
+constexpr const char* kEnd =
+    R"({"end":"end","read":10,"queue_s":0,"read_s":0.5,"decode_s":1,)"
+    R"("load":{"under_way":3,"to_read":100,"answer_s":0.5,"read_s":0.05,"token_s":0}})";
 
 TEST_F(CloudSourceTest, TellsTokensAndTheEndAndMeasuresWhatTheyTook) {
   Run(std::string("[]\n[1,2]\n[3]\n") + kEnd + "\n");
@@ -95,9 +97,33 @@ TEST_F(CloudSourceTest, TellsTokensAndTheEndAndMeasuresWhatTheyTook) {
   EXPECT_EQ(asked_.path, "/split/answers");
   EXPECT_EQ(asked_.Header("authorization"), "Bearer k1");
   EXPECT_THAT(asked_.body, HasSubstr("\"begun\":[5]"));
-  EXPECT_DOUBLE_EQ(source_->meter().Costs(0)->read_seconds, 0.05);
+  EXPECT_DOUBLE_EQ(source_->Costs()->read_seconds, 0.05);
+  EXPECT_NEAR(source_->Costs()->wait_seconds, 5, 0.5) << "100 tokens of others are read before";
   EXPECT_GT(source_->bytes_sent(), 100u);
   EXPECT_GT(source_->bytes_received(), 60u);
+}
+
+TEST_F(CloudSourceTest, ARunThatWaitsKnowsForHowLongUntilItIsRead) {
+  std::vector<RunLeft> seen;
+  answer_ = [](HttpReply& reply) {
+    reply.Begin({});
+    reply.Write("{\"wait_s\":5}\n");
+  };
+  const auto left = std::make_shared<RunLeft>();
+  const TokenSource::Stop stop =
+      source_->Start({.request = {.prompt = std::vector<TokenId>(40, 7)}, .left = left},
+                     {.on_heard = [&] { seen.push_back(*left); },
+                      .on_tokens = [](std::span<const TokenId>) {},
+                      .on_failure = [](const Status& why) { ADD_FAILURE() << why.message(); }});
+  EXPECT_FALSE(left->begun);
+  client_.After(std::chrono::milliseconds(50), [&] { Kept()->Write("[]\n"); });
+  client_.After(std::chrono::milliseconds(80), [&] { stop(); });
+  const Nanos now = clock_.Now();
+  client_.Run();
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_FALSE(seen[0].begun);
+  EXPECT_NEAR(static_cast<double>(seen[0].begins_at - now) * 1e-9, 5, 0.5);
+  EXPECT_TRUE(seen[1].begun);
 }
 
 TEST_F(CloudSourceTest, OffersADraftOfARunAndHearsWhatBecameOfIt) {
@@ -135,11 +161,11 @@ TEST_F(CloudSourceTest, ARunWithDraftsSaysNothingOfTheCloudAlone) {
   client_.Run();
   EXPECT_EQ(tokens_.size(), 21u);
   EXPECT_EQ(drafted_.size(), 1u);
-  EXPECT_EQ(source_->meter().Costs(0), std::nullopt) << "no token was chosen without drafts";
+  EXPECT_EQ(source_->Costs(), std::nullopt) << "no token was chosen without drafts";
   Start();
   client_.Run();
   EXPECT_EQ(drafted_.size(), 1u);
-  EXPECT_TRUE(source_->meter().Costs(0).has_value());
+  EXPECT_TRUE(source_->Costs().has_value());
 }
 
 TEST_F(CloudSourceTest, AStreamThatEndsWithoutAnEndIsAFailureBehindTheTokensThatCame) {
@@ -159,6 +185,13 @@ TEST_F(CloudSourceTest, ACloudThatGivesUpSaysWhy) {
   Run("[1]\n{\"error\":{\"code\":15,\"message\":\"an expert cannot be read\"}}\n");
   EXPECT_EQ(*failure_, DataLoss("an expert cannot be read"));
   EXPECT_EQ(end_, std::nullopt);
+}
+
+TEST_F(CloudSourceTest, TheLoadBehindAnAnswerIsWithoutIt) {
+  // Three are there of others; this end's one has ended, and the cloud has one sequence.
+  Run(std::string("[1,2]\n") + R"({"end":"end","read":10,"queue_s":0,"read_s":0.5,"decode_s":1,)" +
+      R"("load":{"under_way":3,"to_read":0,"answer_s":10,"read_s":0.05,"token_s":0.1}})" + "\n");
+  EXPECT_DOUBLE_EQ(source_->Costs()->wait_seconds, 30);
 }
 
 TEST_F(CloudSourceTest, TellsARefusalFromACloudThatIsBusy) {

@@ -23,6 +23,8 @@ constexpr std::size_t kMostWithKeys = 4;
 constexpr Bytes kMostKeysOfChunk = 4_MiB;
 // Prompts that are cut at a time. Those that find no room for keys and values wait for it.
 constexpr std::size_t kMostUnderWay = 64;
+// A pass of whole answers there has hardly more.
+constexpr double kRowsOfOthers = 512;
 // The cloud is asked for its part at once where the end's begins within that time.
 constexpr double kSoonSeconds = 2;
 
@@ -180,7 +182,8 @@ std::optional<CutPlan> CutDesk::Plan(std::size_t tokens, bool one_token) const {
   }
   CutFacts facts = FactsNow();
   if (!one_token) {
-    std::size_t all = 0, most = 0;  // of a row: in all layers, and in one
+    facts.cloud_wait_seconds = facts_.cloud_wait_seconds;  // a sequence goes on behind it
+    std::size_t all = 0, most = 0;                         // of a row: in all layers, and in one
     for (const KvLayout& layout : lane_->pool().layouts()) {
       all += KeysBytes(layout);
       most = std::max(most, KeysBytes(layout));
@@ -224,9 +227,12 @@ CutFacts CutDesk::FactsNow() const {
   facts.cloud_layer_seconds = [this](std::size_t rows) {
     return meter_.CloudLayerSeconds(rows, facts_.cloud_read_seconds, layers_);
   };
-  facts.end_wait_seconds = LeftSeconds();
-  facts.cloud_wait_seconds = facts_.cloud_wait_seconds;
-  facts.chunk_wait_seconds = meter_.ChunkWaitSeconds(clock_.Now());
+  facts.end_wait_seconds = LeftSeconds() + facts_.own_reads_seconds;
+  facts.cloud_wait_seconds = facts_.cloud_reads_seconds;
+  // While others are read there, each chunk waits for the end of a pass of theirs.
+  const double pass = kRowsOfOthers * facts_.cloud_read_seconds;
+  facts.chunk_wait_seconds =
+      std::max(meter_.ChunkWaitSeconds(clock_.Now()), std::min(facts_.cloud_reads_seconds, pass));
   facts.round_trip_seconds = facts_.round_trip_seconds;
   const CutBasis& basis = *Basis(before_.front(), options_.code.exact());
   facts.bytes_a_row = static_cast<double>(

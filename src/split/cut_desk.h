@@ -57,7 +57,9 @@ class CutDesk final : public CutWorld {
   // What cuts depend on beside what they have measured themselves; 0: not measured.
   struct Facts {
     double own_read_seconds = 0, cloud_read_seconds = 0;  // a token of the whole model
-    double cloud_wait_seconds = 0;
+    double own_reads_seconds = 0;  // of prompts that are read whole at the end before
+    // For others there: all, and prompts that are read whole alone.
+    double cloud_wait_seconds = 0, cloud_reads_seconds = 0;
     double round_trip_seconds = 0;
     std::size_t cloud_tokens = 0;  // that the cloud takes of cut prompts; 0: none
     bool cloud_goes_on = false;    // also of answers of more than one token

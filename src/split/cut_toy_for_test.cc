@@ -96,9 +96,8 @@ CutToy::~CutToy() = default;
 
 TokenSource& CutToy::SourceIn(Side place) { return place == Side::kEnd ? *own_ : *cloud_; }
 
-PlaceChoice CutToy::Choose(const AnswerTask& task, std::optional<Side> now) {
+PlaceChoice CutToy::Choose(const AnswerTask& task) {
   PlaceChoice choice{.place = Side::kCloud, .why = "cut"};
-  if (now) return choice;
   const std::size_t prefix = WholeTilesBefore(task.read), tiles = (chunk_ + 15) / 16;
   if (task.one_token) choice.cut = CutPlan{.layer = kToyCut, .chunk = chunk_};
   if (!task.one_token && prefix > 0) {
@@ -286,27 +285,32 @@ void CutToy::MaybeChoose(const std::shared_ptr<Far>& far) {
 void CutToy::Say(const RunAsk& ask, const RunEvents& events, std::shared_ptr<bool> over,
                  bool is_far) {
   const Answer answer = ToyAnswer(tokenizer_, clock_, ask.request);
-  const auto tell = [this, events, over, is_far](const auto& event) {
-    if (*over || (is_far && link_ == Link::kHangs)) return;
-    if (is_far && link_ == Link::kCut) {
-      *over = true;
-      return events.on_failure(Error(Code::kUnavailable, "cut"));
-    }
-    event();
-  };
-  Nanos later = 0;
-  for (std::size_t i = ask.request.begun.size(); i < answer.tokens.size(); ++i) {
-    After(later, [tell, events, token = answer.tokens[i]] {
-      tell([&] { events.on_tokens({&token, 1}); });
-    });
-    later += 2 * kToyTick;
+  const std::span<const TokenId> tokens =
+      std::span(answer.tokens).subspan(ask.request.begun.size());
+  auto told = std::make_shared<Told>(Told{.tokens = {tokens.begin(), tokens.end()},
+                                          .reason = answer.finish,
+                                          .events = events,
+                                          .over = std::move(over),
+                                          .is_far = is_far});
+  At(Now(), [this, told = std::move(told)] { TellNext(told); });
+}
+
+// A link that hangs loses nothing: it comes later, and in order.
+void CutToy::TellNext(const std::shared_ptr<Told>& told) {
+  if (*told->over) return;
+  if (told->is_far && link_ == Link::kHangs) {
+    return After(kToyTick, [this, told] { TellNext(told); });
   }
-  After(later, [tell, events, over, reason = answer.finish] {
-    tell([&] {
-      *over = true;
-      events.on_end(reason, {});
-    });
-  });
+  if (told->is_far && link_ == Link::kCut) {
+    *told->over = true;
+    return told->events.on_failure(Error(Code::kUnavailable, "cut"));
+  }
+  if (told->next == told->tokens.size()) {
+    *told->over = true;
+    return told->events.on_end(told->reason, {});
+  }
+  After(2 * kToyTick, [this, told] { TellNext(told); });
+  told->events.on_tokens({&told->tokens[told->next++], 1});
 }
 
 CutToyTest::CutToyTest() : tokenizer_(MakeTokenizer(TinyByteLevelVocab()).value()) {}

@@ -40,7 +40,11 @@ class CutToy final : public AnswerWorld, public CutWorld {
   // AnswerWorld
   TokenSource& SourceIn(Side place) override;
   bool CloudIsUsable() const override { return usable_; }
-  PlaceChoice Choose(const AnswerTask& task, std::optional<Side> now) override;
+  PlaceChoice Choose(const AnswerTask& task) override;
+  Look LookAgain(const AnswerTask&, Side, const RunLeft&) override {
+    return {.choice = {.place = Side::kCloud, .why = "again"}};
+  }
+  bool CloudHasRoom() const override { return true; }
   std::size_t UsualTokens() const override { return 10; }
   FlowLimits limits() const override;
   std::optional<std::uint64_t> NameForDrafts() override { return std::nullopt; }
@@ -48,7 +52,7 @@ class CutToy final : public AnswerWorld, public CutWorld {
   TokenSource::Stop StartCut(const RunAsk& ask, bool exact, const CutPlan& plan,
                              RunEvents events) override;
   void OnWrongCloud() override { ADD_FAILURE() << "both say the same"; }
-  void OnOver(const AnswerFlow&) override {}
+  void OnOver(const AnswerFlow&, const Foretold&) override {}
 
   // CutWorld
   std::uint32_t layers() const override { return kToyLayers; }
@@ -102,7 +106,16 @@ class CutToy final : public AnswerWorld, public CutWorld {
   void Arrive(std::uint64_t name, const std::vector<std::byte>& bytes, const OnReceipt& on_receipt);
   std::size_t Store(Far& far, const std::vector<std::byte>& bytes);
   void MaybeChoose(const std::shared_ptr<Far>& far);
-  // One token every two milliseconds, as far as the run is not over and the link is up.
+  struct Told {  // token by token
+    std::vector<TokenId> tokens;
+    FinishReason reason = FinishReason::kLength;
+    RunEvents events;
+    std::shared_ptr<bool> over;
+    bool is_far = false;
+    std::size_t next = 0;
+  };
+  void TellNext(const std::shared_ptr<Told>& told);
+  // One token every two milliseconds, as long as the run is not over.
   void Say(const RunAsk& ask, const RunEvents& events, std::shared_ptr<bool> over, bool is_far);
 
   const Tokenizer& tokenizer_;

@@ -13,10 +13,12 @@
 #include "api/model_access.h"
 #include "base/mutex.h"
 #include "runtime/batch_forecast.h"
+#include "split/flow/forecast_factor.h"
 #include "split/flow/lane_times.h"
 #include "split/new_answer.h"
 #include "split/own_costs.h"
 #include "split/own_source.h"
+#include "split/run_left.h"
 #include "split/split_answer.h"
 
 namespace troupe {
@@ -29,6 +31,8 @@ constexpr std::chrono::milliseconds kTickOfAnswers{25}, kTickAlone{250};
 constexpr std::size_t kKeptConnections = 8;
 constexpr double kFirstUsual = 128;
 constexpr double kRetrySeconds = 1;
+// Of the text by which this machine measures itself.
+constexpr std::size_t kOwnPrompt = 32, kOwnAnswer = 4;
 
 }  // namespace
 
@@ -42,12 +46,13 @@ class EndAnswers::Impl final : public AnswerWorld {
         device_(options_.device ? std::make_optional<DeviceWatch>(*options_.device) : std::nullopt),
         client_(
             {.any_certificate = options_.any_certificate, .kept_connections = kKeptConnections}),
-        own_(model, [this](std::function<void()> call) { client_.Post(std::move(call)); }),
+        own_(model, clock_, [this](std::function<void()> call) { client_.Post(std::move(call)); }),
         cloud_(
             client_, clock_,
             {.cloud = options_.cloud, .proof = options_.proof, .most_runs = options_.most_in_cloud},
             [this](const Status& why) { OnTrouble(why); },
-            [this](double token_seconds) { drafts_.OnDrafted(token_seconds); }),
+            [this](double token_seconds) { drafts_.OnDrafted(token_seconds); },
+            [this] { watch_.OnLoad(Now()); }),
         drafts_(clock_, own_, cloud_,
                 {.most = std::max<std::size_t>(model.plan().sequences / 2, 1),
                  .always = rule_->Name() == "drafts"}) {}
@@ -123,6 +128,7 @@ class EndAnswers::Impl final : public AnswerWorld {
       for (const auto& answer : std::vector(answers_)) {
         answer->Fail(Status(Code::kCancelled, "the engine was closed"));
       }
+      if (stop_measuring_) stop_measuring_();
       Settle();
       const MutexLock lock(mu_);
       emptied_ = true;
@@ -144,20 +150,21 @@ class EndAnswers::Impl final : public AnswerWorld {
     return cloud_;
   }
   bool CloudIsUsable() const override { return watch_.usable(); }
-  PlaceChoice Choose(const AnswerTask& task, std::optional<Side> now) override {
-    std::optional<PlaceCosts> own = OwnCosts(task.read);
-    const std::optional<PlaceCosts> cloud = CloudCosts();
-    if (cuts_ != nullptr && own) own->wait_seconds += cuts_->LeftSeconds();
-    PlaceFacts facts{.end = own,
-                     .cloud = cloud,
-                     .drafts = DraftCosts(own, cloud),
-                     .drafts_are_new = drafts_.is_new()};
-    if (cuts_ != nullptr && !now) {
-      TellCuts(own, cloud);
-      facts.cut = cuts_->Plan(task.read, task.one_token);
-      facts.cuts_are_new = cuts_->is_new();
+  bool CloudHasRoom() const override { return cloud_.has_room(); }
+  PlaceChoice Choose(const AnswerTask& task) override { return ChooseFor(task, std::nullopt); }
+  Look LookAgain(const AnswerTask& task, Side place, const RunLeft& left) override {
+    UnderWay now{.place = place};
+    if (place == Side::kCloud) {
+      now = InTheCloud(left, task.read, Now());
+    } else if (const std::optional<PlaceCosts> own = OwnCosts(task.read)) {
+      now = AtTheEnd(left,
+                     {.sequences = model_.plan().sequences,
+                      .others = OthersHere(),
+                      .request_seconds = counters_.request_seconds,
+                      .read_seconds = own->read_seconds},
+                     Now());
     }
-    return rule_->Choose(task, facts, now);
+    return {.choice = ChooseFor(task, now), .waits = now.waits};
   }
   std::size_t UsualTokens() const override { return static_cast<std::size_t>(usual_tokens_); }
   FlowLimits limits() const override { return options_.limits; }
@@ -175,12 +182,22 @@ class EndAnswers::Impl final : public AnswerWorld {
   }
 
   // Before its user has the answer: what is asked of the figures then holds it.
-  void OnOver(const AnswerFlow& flow) override {
+  void OnOver(const AnswerFlow& flow, const Foretold& foretold) override {
     CountLanes();
     constexpr double kNewest = 0.1;
     usual_tokens_ += kNewest * (static_cast<double>(flow.tokens().size()) - usual_tokens_);
     const MutexLock lock(mu_);
     state_.flow += flow.counts();
+    if (foretold.expected_seconds > 0) {
+      if (foretold.cut) {
+        cut_factor_.OnAnswer(foretold.expected_seconds, foretold.factor, foretold.seconds, Now());
+      }
+      ForetoldSums& sums = foretold.cut ? state_.foretold_cuts
+                                        : state_.foretold[static_cast<std::size_t>(foretold.place)];
+      ++sums.answers;
+      sums.expected_seconds += foretold.expected_seconds;
+      sums.seconds += foretold.seconds;
+    }
     if (cuts_ != nullptr) state_.cuts = cuts_->State();
     state_.bytes_sent = cloud_.bytes_sent();
     state_.bytes_received = cloud_.bytes_received();
@@ -215,10 +232,33 @@ class EndAnswers::Impl final : public AnswerWorld {
     if (answers_.size() == 1) Tick(++tick_);  // as often as answers want from now on
   }
 
+  // Answers of the model that were not asked for by runs: those that see logits, and vectors.
+  std::size_t OthersHere() const {
+    const std::size_t all = counters_.waiting + counters_.reading + counters_.decoding;
+    return all - std::min(all, own_.runs());
+  }
+
+  PlaceChoice ChooseFor(const AnswerTask& task, const std::optional<UnderWay>& now) {
+    std::optional<PlaceCosts> own = OwnCosts(task.read);
+    const std::optional<PlaceCosts> cloud = cloud_.Costs();
+    PlaceFacts facts{.end = own,
+                     .cloud = cloud,
+                     .drafts = DraftCosts(own, cloud),
+                     .drafts_are_new = drafts_.is_new(),
+                     .cut_factor = cut_factor_.At(Now())};
+    if (cuts_ != nullptr && own) facts.end->wait_seconds += cuts_->LeftSeconds();
+    if (cuts_ != nullptr && !now) {
+      TellCuts(own, cloud);
+      facts.cut = cuts_->Plan(task.read, task.one_token);
+      facts.cuts_are_new = cuts_->is_new();
+    }
+    return rule_->Choose(task, facts, now);
+  }
+
   // Lets go of what is over, and tells what is known.
   void Settle() {
     std::erase_if(answers_, [](const auto& answer) { return answer->over(); });
-    const std::optional<PlaceCosts> own = OwnCosts(1), cloud = CloudCosts();
+    const std::optional<PlaceCosts> own = OwnCosts(1), cloud = cloud_.Costs();
     const std::optional<PlaceCosts> with_drafts = DraftCosts(own, cloud);
     const MutexLock lock(mu_);
     state_.cloud = watch_.state();
@@ -236,8 +276,11 @@ class EndAnswers::Impl final : public AnswerWorld {
 
   void TellCuts(const std::optional<PlaceCosts>& own, const std::optional<PlaceCosts>& cloud) {
     cuts_->SetFacts({.own_read_seconds = own ? own->read_seconds : 0,
-                     .cloud_read_seconds = cloud ? cloud->read_seconds : hello_.read_seconds,
+                     .cloud_read_seconds = cloud ? cloud->read_seconds : hello_.load.read_seconds,
+                     .own_reads_seconds =
+                         own ? own->read_seconds * static_cast<double>(own_.tokens_to_read()) : 0,
                      .cloud_wait_seconds = cloud ? cloud->wait_seconds : 0,
+                     .cloud_reads_seconds = cloud_.ReadsSeconds(),
                      .round_trip_seconds = round_trip_seconds_,
                      .cloud_tokens = hello_.cut_tokens,
                      .cloud_goes_on = hello_.goes_on_behind_cuts});
@@ -264,7 +307,7 @@ class EndAnswers::Impl final : public AnswerWorld {
     cloud_.OnTime();
     if (cuts_ != nullptr) cuts_->OnTime();
     LookAtDevice();
-    if (watch_.TakeAsk(Now())) AskCloud();
+    if (watch_.TakeAsk(Now(), /*wants_load=*/!answers_.empty())) AskCloud();
     Settle();
     if (const auto news = watch_.TakeNews(); news && options_.say) options_.say(*news);
     client_.After(answers_.empty() ? kTickAlone : kTickOfAnswers, [this, tick] { Tick(tick); });
@@ -292,17 +335,43 @@ class EndAnswers::Impl final : public AnswerWorld {
     Status status = hello.status();
     if (status.ok()) {
       status = CheckFits(options_.proof, hello->proof, "the cloud");
+    }
+    if (status.ok()) {
       hello_ = *hello;
-      others_in_cloud_ = hello->under_way - std::min<std::size_t>(hello->under_way, cloud_.runs());
-      cloud_.meter().Expect(hello->read_seconds, hello->token_seconds);
+      cloud_.OnHello(*hello, round_trip_seconds_);
     }
     if (distrusted_) {
       OnWrongCloud();
     } else if (status.ok()) {
       watch_.OnThere(Now());
+      MeasureSelf();
     } else {
       OnTrouble(status);
     }
+  }
+
+  // Once, where places are compared and nothing was chosen here yet: an end whose cloud is always
+  // there would never learn that it is the faster one.
+  void MeasureSelf() {
+    const bool compares =
+        rule_->Name() != "cloud" && rule_->Name() != "end" && rule_->Name() != "drafts";
+    if (!compares || stop_measuring_ || OwnCosts(kOwnPrompt)) return;
+    Request request{.max_tokens = kOwnAnswer};
+    const std::size_t vocabulary = ModelAccess::EngineOf(model_).tokenizer().size();
+    std::vector<TokenId> prompt(kOwnPrompt);
+    for (std::size_t i = 0; i < prompt.size(); ++i) {
+      prompt[i] = static_cast<TokenId>((i + 1) * 7919 % vocabulary);
+    }
+    request.prompt = std::move(prompt);
+    request.ignore_end = true;
+    request.exact = options_.only_drafts_lose;
+    request.cache_salt = "of nobody's text";
+    stop_measuring_ =
+        own_.Start({.request = std::move(request)}, {.on_heard = [] {},
+                                                     .on_read = [](std::size_t, std::size_t) {},
+                                                     .on_tokens = [](std::span<const TokenId>) {},
+                                                     .on_end = [](FinishReason, const Usage&) {},
+                                                     .on_failure = [](const Status&) {}});
   }
 
   void OnTrouble(const Status& why) {
@@ -314,14 +383,11 @@ class EndAnswers::Impl final : public AnswerWorld {
   }
 
   std::optional<PlaceCosts> OwnCosts(std::size_t read) const {
-    return OwnCostsOf(
-        counters_, model_.plan(), read,
-        {.exact_only = options_.only_drafts_lose, .power = power_, .ahead = own_.tokens_to_read()});
-  }
-  // With what this end has sent there since the cloud was asked.
-  std::optional<PlaceCosts> CloudCosts() {
-    const std::size_t before = others_in_cloud_ + cloud_.runs();
-    return cloud_.meter().Costs(WaitSeconds(before, hello_.sequences, hello_.answer_seconds));
+    return OwnCostsOf(counters_, model_.plan(), read,
+                      {.exact_only = options_.only_drafts_lose,
+                       .power = power_,
+                       .ahead = own_.tokens_to_read(),
+                       .runs = own_.runs()});
   }
 
   std::optional<PlaceCosts> DraftCosts(const std::optional<PlaceCosts>& own,
@@ -347,8 +413,9 @@ class EndAnswers::Impl final : public AnswerWorld {
   double power_ = 1;
   double usual_tokens_ = kFirstUsual;
   BatchCounters counters_;
-  CloudHello hello_;                 // the last one
-  std::size_t others_in_cloud_ = 0;  // that were under way there beside this end's, as of then
+  CloudHello hello_;  // the last one
+  ForecastFactor cut_factor_;
+  TokenSource::Stop stop_measuring_;  // null: it was not done
   double round_trip_seconds_ = 0;
   bool distrusted_ = false;  // for good: it has said a wrong token
   std::uint64_t tick_ = 0;

@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "split/end_and_cloud_for_test.h"
+#include "split/wire/cloud_line.h"
 
 namespace troupe {
 namespace {
@@ -67,6 +70,121 @@ TEST_F(EndAnswersTest, TheEndGuessesAheadOfTheCloudAndTheBytesAreTheSame) {
   }
   EXPECT_EQ(end_->State().flow.tokens[0], 0u) << "a guess is no token of an answer";
   EXPECT_THAT(said(), HasSubstr("begins at the cloud with drafts of the end: as it was told"));
+}
+
+// A cloud that says what a test wants.
+class ScriptedCloudTest : public EndAndCloudTest {
+ protected:
+  void Listen() {
+    server_ = HttpServer::Listen(
+                  {.port = 0, .certificate = "", .key = ""},
+                  {.handle = [this](const HttpRequest& request,
+                                    const HttpReplyPtr& reply) { Answer(request, reply); }})
+                  .value();
+  }
+
+  std::atomic<bool> busy_ = false;  // as its load is told
+  std::atomic<int> asked_ = 0;      // for answers
+  std::string lines_;               // of each of them, which then stays open
+
+ private:
+  void Answer(const HttpRequest& request, const HttpReplyPtr& reply) {
+    if (request.path == "/split/hello") {
+      const CloudLoad load{.under_way = busy_ ? 1000U : 0U,
+                           .answer_seconds = 1,
+                           .read_seconds = 1e-9,
+                           .token_seconds = 1e-9};
+      return reply->Send({.body = Encode(CloudHello{
+                              .proof = kSameModel, .context = 96, .sequences = 8, .load = load})});
+    }
+    ++asked_;
+    reply->Begin({});
+    reply->Write(lines_);
+    const MutexLock lock(kept_mu_);
+    kept_.push_back(reply);
+  }
+
+  Mutex kept_mu_;
+  std::vector<HttpReplyPtr> kept_ TROUPE_GUARDED_BY(kept_mu_);
+};
+
+TEST_F(ScriptedCloudTest, AnAnswerThatWaitsInTheCloudMovesToTheEndAtOnce) {
+  lines_ = Encode(CloudWait{.seconds = 30});
+  Listen();
+  const troupe::Answer alone = Alone(Say("The kernel", 40));  // measures this machine, too
+  OpenEnd({.rule = "auto"});
+  WaitFor(CloudWatch::State::kThere);
+  EXPECT_EQ(end_->Start(Say("The kernel", 40), {})->Wait()->tokens, alone.tokens);
+  EXPECT_GE(asked_, 1) << "it was expected to end there sooner";
+  const EndState state = end_->State();
+  EXPECT_EQ(state.begun, (std::array<std::uint64_t, 2>{0, 1}));
+  EXPECT_EQ(state.flow.moved, (std::array<std::uint64_t, 2>{1, 0}));
+  EXPECT_EQ(state.flow.tokens, (std::array<std::uint64_t, 2>{40, 0}));
+  EXPECT_EQ(state.flow.silences, 0u) << "it was not silent";
+  EXPECT_EQ(state.foretold[1].answers, 0u) << "nothing is learned of one that moved";
+}
+
+TEST_F(ScriptedCloudTest, AnAnswerThatWaitsAtTheEndMovesToACloudThatHasBecomeFree) {
+  const troupe::Answer alone = Alone(Say("The kernel", 40));
+  lines_ = EncodeTokens(alone.tokens) + Encode(CloudEnd{.reason = alone.finish});
+  busy_ = true;
+  Listen();
+  OpenEnd({.rule = "auto"});
+  WaitFor(CloudWatch::State::kThere);
+  std::promise<void> moved;
+  ModelAccess::Between(*model_, [until = moved.get_future().share()] { until.wait(); });
+  std::vector<Generation> under_way;  // two have the sequences
+  for (int i = 0; i < 3; ++i) under_way.push_back(end_->Start(Say("The kernel", 40), {}).value());
+  while (end_->State().begun[0] + end_->State().begun[1] < 3) std::this_thread::sleep_for(1ms);
+  busy_ = false;
+  EXPECT_EQ(under_way[2].Wait()->tokens, alone.tokens) << "though the engine stands still";
+  moved.set_value();
+  for (const std::size_t i : {0, 1}) EXPECT_EQ(under_way[i].Wait()->tokens, alone.tokens);
+  const EndState state = end_->State();
+  EXPECT_EQ(state.begun, (std::array<std::uint64_t, 2>{3, 0}));
+  EXPECT_EQ(state.flow.moved[1], 2u) << "the first one is being read, as far as is known";
+  EXPECT_GE(state.flow.tokens[1], 40u);
+}
+
+TEST_F(EndAnswersTest, AnEndWhoseCloudIsThereMeasuresItselfOnceAndNobodyWasAnswered) {
+  OpenCloud();
+  OpenEnd({.rule = "auto"});
+  WaitFor(CloudWatch::State::kThere);
+  for (int i = 0; !end_->State().end; ++i) {
+    ASSERT_LT(i, 3000);
+    std::this_thread::sleep_for(10ms);
+  }
+  std::this_thread::sleep_for(200ms);  // it is there again and again
+  const EndState state = end_->State();
+  EXPECT_EQ(model_->metrics().generated_tokens, 4u);
+  EXPECT_EQ(state.flow.tokens, (std::array<std::uint64_t, 2>{}));
+  EXPECT_EQ(state.begun, (std::array<std::uint64_t, 2>{}));
+}
+
+TEST_F(EndAnswersTest, AnEndThatWasToldThePlaceMeasuresNothing) {
+  OpenCloud();
+  OpenEnd({.rule = "cloud"});
+  WaitFor(CloudWatch::State::kThere);
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(model_->metrics().generated_tokens, 0u);
+}
+
+TEST_F(EndAnswersTest, SaysOfAnswersWhatTheyWereExpectedToTakeAndTook) {
+  OpenCloud();
+  (void)served_.model->Start(Say("The kernel", 20))->Wait();
+  (void)Alone(Say("The kernel", 20));
+  OpenEnd({.rule = "auto"});
+  WaitFor(CloudWatch::State::kThere);
+  std::uint64_t foretold = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    EXPECT_TRUE(end_->Start(Say("The kernel", 20, seed), {})->Wait().ok());
+    const EndState state = end_->State();
+    foretold = state.foretold[0].answers + state.foretold[1].answers;
+    for (const ForetoldSums& sums : state.foretold) {
+      EXPECT_EQ(sums.answers > 0, sums.seconds > 0);
+    }
+  }
+  EXPECT_GT(foretold, 0u);
 }
 
 TEST_F(EndAnswersTest, WithoutACloudTheEndAnswersAlone) {

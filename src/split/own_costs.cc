@@ -13,7 +13,8 @@ std::optional<PlaceCosts> OwnCostsOf(BatchCounters counters, const Plan& plan, s
   if (!conditions.exact_only) counters.exact_speed = counters.speed;
   const BatchForecast now = ForecastOf(counters, plan.sequences, rows);
   if (now.token_seconds <= 0 || now.read_seconds <= 0) return std::nullopt;
-  double wait_seconds = now.wait_seconds;
+  double wait_seconds = std::max(
+      now.wait_seconds, WaitSeconds(conditions.runs, plan.sequences, counters.request_seconds));
   if (conditions.ahead > 0) {
     const auto others =
         static_cast<std::uint32_t>(std::min<std::size_t>(conditions.ahead, plan.pass_rows));

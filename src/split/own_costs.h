@@ -16,6 +16,7 @@ struct OwnConditions {
   bool exact_only = false;  // all answers are exact, though the model was opened to lose quality
   double power = 1;         // where it is short a second of this device counts for more
   std::size_t ahead = 0;    // tokens of prompts that are to be read here before it
+  std::size_t runs = 0;     // answers here, also those that the batch does not know yet
 };
 
 // `read`: tokens of its prompt, of which more take less each. Absent: not measured yet.

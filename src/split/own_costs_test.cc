@@ -35,5 +35,17 @@ TEST(OwnCosts, APromptWaitsForTheTokensOfThoseThatAreReadBeforeIt) {
   EXPECT_EQ(behind.read_seconds, alone.read_seconds);
 }
 
+TEST(OwnCosts, ASequenceIsWaitedForBehindThoseThatTheBatchDoesNotKnowYet) {
+  BatchCounters counters = Measured();
+  counters.request_seconds = 2;
+  const auto behind = [&](std::size_t runs) {
+    return OwnCostsOf(counters, FourAtATime(), 100, {.exact_only = true, .runs = runs})
+        ->wait_seconds;
+  };
+  EXPECT_EQ(behind(3), 0);
+  EXPECT_EQ(behind(4), 0.5);
+  EXPECT_EQ(behind(11), 4);
+}
+
 }  // namespace
 }  // namespace troupe

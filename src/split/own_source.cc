@@ -1,34 +1,39 @@
 #include "split/own_source.h"
 
-#include <memory>
 #include <optional>
 #include <utility>
-#include <variant>
-#include <vector>
+
+#include "split/reading_line.h"
+#include "split/wire/cloud_request.h"
 
 namespace troupe {
 namespace {
 
 class OwnRun {
  public:
-  OwnRun(std::shared_ptr<std::size_t> to_read, RunEvents told)
-      : events(std::move(told)), to_read_(std::move(to_read)) {}
+  OwnRun(std::shared_ptr<ReadingLine> line, const Clock& clock, const RunAsk& ask, RunEvents told)
+      : events(std::move(told)),
+        line_(std::move(line)),
+        clock_(clock),
+        place_(line_->Add(ask.left, PromptTokensOf(ask.request), clock.Now())) {}
 
-  // 0 once the run has told all, or was stopped.
-  void HasToRead(std::size_t tokens) { *to_read_ += tokens - std::exchange(has_to_read_, tokens); }
+  // It has told all, or was stopped.
+  void Leave() {
+    if (place_) line_->Remove(*std::exchange(place_, std::nullopt), clock_.Now());
+  }
   void OnRead(std::size_t read, std::size_t all) {
     if (stopped) return;
-    HasToRead(all - read);
+    if (place_) line_->Read(*place_, all - read, clock_.Now());
     events.on_read(read, all);
   }
   void OnToken(TokenId token) {
     if (stopped) return;
-    HasToRead(0);
+    if (place_) line_->Read(*place_, 0, clock_.Now());
     events.on_tokens({&token, 1});
   }
   void OnEnd(const Result<Answer>& answer) {
     if (stopped) return;
-    HasToRead(0);
+    Leave();
     if (!answer.ok()) return events.on_failure(answer.status());
     events.on_end(answer->finish, answer->usage);
   }
@@ -38,20 +43,21 @@ class OwnRun {
   std::optional<Generation> generation;  // until it is stopped
 
  private:
-  const std::shared_ptr<std::size_t> to_read_;  // of all runs
-  std::size_t has_to_read_ = 0;
+  const std::shared_ptr<ReadingLine> line_;
+  const Clock& clock_;
+  std::optional<ReadingLine::Place> place_;  // absent: it has left
 };
-
-std::size_t PromptTokensOf(const Request& request) {
-  const auto* const tokens = std::get_if<std::vector<TokenId>>(&request.prompt);
-  return tokens == nullptr ? 0 : tokens->size() + request.begun.size();
-}
 
 }  // namespace
 
+OwnSource::OwnSource(Model& model, const Clock& clock, PostToLoop post)
+    : model_(model),
+      clock_(clock),
+      post_(std::move(post)),
+      line_(std::make_shared<ReadingLine>()) {}
+
 TokenSource::Stop OwnSource::Start(const RunAsk& ask, RunEvents events) {
-  const auto run = std::make_shared<OwnRun>(to_read_, std::move(events));
-  run->HasToRead(PromptTokensOf(ask.request));
+  const auto run = std::make_shared<OwnRun>(line_, clock_, ask, std::move(events));
   Callbacks callbacks{
       .on_end = [run, post = post_](
                     const Result<Answer>& answer) { post([run, answer] { run->OnEnd(answer); }); },
@@ -67,16 +73,20 @@ TokenSource::Stop OwnSource::Start(const RunAsk& ask, RunEvents events) {
   if (started.ok()) {
     run->generation.emplace(*std::move(started));
   } else {
-    run->HasToRead(0);
+    run->Leave();
     post_([run, why = started.status()] {
       if (!run->stopped) run->events.on_failure(why);
     });
   }
   return [run] {
     run->stopped = true;
-    run->HasToRead(0);
+    run->Leave();
     run->generation.reset();
   };
 }
+
+std::size_t OwnSource::tokens_to_read() const { return line_->to_read(); }
+
+std::size_t OwnSource::runs() const { return line_->runs(); }
 
 }  // namespace troupe

@@ -5,26 +5,30 @@
 
 #include <cstddef>
 #include <memory>
-#include <utility>
 
+#include "base/clock.h"
 #include "split/token_source.h"
 
 namespace troupe {
 
+class ReadingLine;
+
 class OwnSource final : public TokenSource {
  public:
-  // The model must outlive it, and be closed before what `post` leads to is gone.
-  OwnSource(Model& model, PostToLoop post) : model_(model), post_(std::move(post)) {}
+  // Both must outlive it, and the model be closed before what `post` leads to is gone.
+  OwnSource(Model& model, const Clock& clock, PostToLoop post);
 
   Stop Start(const RunAsk& ask, RunEvents events) override;
 
   // Tokens of prompts that runs have yet to read.
-  std::size_t tokens_to_read() const { return *to_read_; }
+  std::size_t tokens_to_read() const;
+  std::size_t runs() const;
 
  private:
   Model& model_;
+  const Clock& clock_;
   const PostToLoop post_;
-  const std::shared_ptr<std::size_t> to_read_ = std::make_shared<std::size_t>(0);
+  const std::shared_ptr<ReadingLine> line_;
 };
 
 }  // namespace troupe

@@ -39,9 +39,17 @@ AnswerTask SplitAnswer::Task() const {
 }
 
 PlaceChoice SplitAnswer::Begin() {
-  PlaceChoice choice = world_.Choose(Task(), std::nullopt);
+  const AnswerTask task = Task();
+  PlaceChoice choice = world_.Choose(task);
   if (!world_.CloudIsUsable()) choice = {.place = Side::kEnd, .why = "there is no cloud now"};
   cut_ = choice.cut;
+  begun_ = world_.Now();
+  foretold_ = {.place = choice.place,
+               .cut = choice.cut.has_value(),
+               .factor = choice.factor,
+               .expected_seconds = choice.seconds};
+  expected_tokens_ = task.tokens;
+  token_seconds_ = choice.token_seconds;
   Do(flow_.Begin(choice.place, {.usable = world_.CloudIsUsable(), .better = choice.place},
                  world_.Now()));
   DraftIf(choice.drafts);
@@ -58,11 +66,16 @@ void SplitAnswer::OnTime() {
   if (deadline_ && *deadline_ < now) {
     return Fail(Status(Code::kDeadlineExceeded, "the request's deadline has passed"));
   }
-  CloudView view{.usable = world_.CloudIsUsable(), .better = std::nullopt};
+  CloudView view{
+      .usable = world_.CloudIsUsable(), .has_room = world_.CloudHasRoom(), .better = std::nullopt};
   PlaceChoice choice;
   if (view.usable) {
-    choice = world_.Choose(Task(), flow_.holder());
+    const auto& left = left_[static_cast<std::size_t>(flow_.holder())];
+    AnswerWorld::Look look =
+        world_.LookAgain(Task(), flow_.holder(), left ? *left : RunLeft{.begun = true});
+    choice = std::move(look.choice);
     view.better = choice.place;
+    view.waits = look.waits;
   }
   Do(flow_.OnTime(view, now));
   DraftIf(choice.drafts);
@@ -70,8 +83,12 @@ void SplitAnswer::OnTime() {
 
 void SplitAnswer::DraftIf(bool wanted) {
   if (wanted) drafts_until_ = world_.Now() + kKeepDrafts;
-  const bool may = draft_name_ && CloudWorksAlone() && !over_ && !reads_cut_;
-  if (!may || world_.Now() >= drafts_until_) return draft_.reset();
+  const Nanos now = world_.Now();
+  const auto& left = left_[static_cast<std::size_t>(Side::kCloud)];
+  // The end may have to read it all itself, if it is not read in the cloud soon.
+  const bool waits = left && !left->begun && left->begins_at > now;
+  const bool may = draft_name_ && CloudWorksAlone() && !over_ && !reads_cut_ && !waits;
+  if (!may || now >= drafts_until_) return draft_.reset();
   if (draft_ == nullptr) draft_ = world_.Draft(Rest(), *draft_name_);
   if (draft_ != nullptr) draft_->OnTime();
 }
@@ -152,6 +169,8 @@ void SplitAnswer::StartRun(const FlowStep::Start& start) {
     self.Do(self.flow_.OnFailure(id, why, self.world_.Now()));
   });
   RunAsk ask{.request = Rest()};
+  std::shared_ptr<RunLeft>& left = left_[static_cast<std::size_t>(start.place)];
+  left.reset();
   if (start.place == Side::kCloud) {
     draft_.reset();  // it was another run's
     const std::optional<CutPlan> cut = std::exchange(cut_, std::nullopt);
@@ -163,6 +182,7 @@ void SplitAnswer::StartRun(const FlowStep::Start& start) {
       return;
     }
   }
+  ask.left = left = std::make_shared<RunLeft>();
   runs_[run] = world_.SourceIn(start.place).Start(ask, std::move(events));
 }
 
@@ -175,12 +195,28 @@ void SplitAnswer::OnRunEnd(RunId run, FinishReason reason, const Usage& usage) {
   Do(flow_.OnEnd(run, reason, world_.Now()));
 }
 
+Foretold SplitAnswer::WhatWasForetold() const {
+  const bool has_ended = text_.state() != TextGeneration::State::kFailed && !ticket_->cancelled();
+  const auto elsewhere = static_cast<std::size_t>(Other(foretold_.place));
+  const FlowCounts& counts = flow_.counts();
+  const bool was_alone = counts.tokens[elsewhere] + counts.taken_over[0] + counts.taken_over[1] +
+                             counts.moved[0] + counts.moved[1] ==
+                         0;
+  if (!has_ended || !was_alone || foretold_.expected_seconds <= 0) return {};
+  Foretold what = foretold_;
+  // How long it would be nobody knew.
+  what.expected_seconds += token_seconds_ * (static_cast<double>(flow_.tokens().size()) -
+                                             static_cast<double>(expected_tokens_));
+  what.seconds = static_cast<double>(world_.Now() - begun_) * 1e-9;
+  return what;
+}
+
 void SplitAnswer::Finish() {
   if (std::exchange(over_, true)) return;
   (void)flow_.End();
   draft_.reset();
   for (const auto& [id, stop] : std::exchange(runs_, {})) stop();
-  world_.OnOver(flow_);
+  world_.OnOver(flow_, WhatWasForetold());
   if (text_.state() == TextGeneration::State::kFailed) {
     ticket_->Finish(text_.status());
   } else {

@@ -3,6 +3,7 @@
 // any other answer. On the loop's thread; the handle to it may be used on any.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -21,6 +22,15 @@
 
 namespace troupe {
 
+// What an answer was expected to take where it began, and has taken. Nothing of one that somebody
+// else had a part in, or that nobody could say anything of.
+struct Foretold {
+  Side place = Side::kEnd;
+  bool cut = false;
+  double factor = 1;  // by which it was multiplied
+  double expected_seconds = 0, seconds = 0;
+};
+
 // What an answer knows of the machine that it is put together on.
 class AnswerWorld {
  public:
@@ -29,7 +39,15 @@ class AnswerWorld {
   virtual Nanos Now() const = 0;
   virtual TokenSource& SourceIn(Side place) = 0;
   virtual bool CloudIsUsable() const = 0;
-  virtual PlaceChoice Choose(const AnswerTask& task, std::optional<Side> now) = 0;
+  // Of an answer that begins.
+  virtual PlaceChoice Choose(const AnswerTask& task) = 0;
+  // Of one that is under way there. `left`: what its run has before it.
+  struct Look {
+    PlaceChoice choice;
+    bool waits = false;  // nobody reads it there
+  };
+  virtual Look LookAgain(const AnswerTask& task, Side place, const RunLeft& left) = 0;
+  virtual bool CloudHasRoom() const = 0;  // for another run
   // Of an answer, as answers are here.
   virtual std::size_t UsualTokens() const = 0;
   virtual FlowLimits limits() const = 0;
@@ -42,7 +60,7 @@ class AnswerWorld {
                                      RunEvents events) = 0;
   virtual void OnWrongCloud() = 0;
   // It is over; its user is told next.
-  virtual void OnOver(const AnswerFlow& flow) = 0;
+  virtual void OnOver(const AnswerFlow& flow, const Foretold& foretold) = 0;
 };
 
 class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
@@ -83,6 +101,7 @@ class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
   void OnRunEnd(RunId run, FinishReason reason, const Usage& usage);
   // Stops what runs and tells the end.
   void Finish();
+  Foretold WhatWasForetold() const;
 
   AnswerWorld& world_;
   Request request_;
@@ -93,11 +112,16 @@ class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
   const std::shared_ptr<CallbackGate> gate_;
   AnswerFlow flow_;
   std::map<RunId, TokenSource::Stop> runs_;
-  std::optional<CutPlan> cut_;               // of the first run in the cloud
-  std::optional<std::uint64_t> draft_name_;  // of the last run in the cloud
-  bool reads_cut_ = false;                   // that one, so that nobody takes drafts yet
-  std::shared_ptr<AnswerDraft> draft_;       // null: there is none
+  std::array<std::shared_ptr<RunLeft>, 2> left_;  // of the last run in each place; null: of none
+  std::optional<CutPlan> cut_;                    // of the first run in the cloud
+  std::optional<std::uint64_t> draft_name_;       // of the last run in the cloud
+  bool reads_cut_ = false;                        // that one, so that nobody takes drafts yet
+  std::shared_ptr<AnswerDraft> draft_;            // null: there is none
   Nanos drafts_until_ = 0;
+  Nanos begun_ = 0;
+  Foretold foretold_;
+  std::size_t expected_tokens_ = 0;
+  double token_seconds_ = 0;
   bool over_ = false;
 };
 

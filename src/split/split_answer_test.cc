@@ -70,11 +70,15 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
   Nanos Now() const override { return clock_.Now(); }
   TokenSource& SourceIn(Side place) override { return place == Side::kEnd ? end_ : cloud_; }
   bool CloudIsUsable() const override { return usable_; }
-  PlaceChoice Choose(const AnswerTask&, std::optional<Side>) override {
+  PlaceChoice Choose(const AnswerTask&) override {
     return {.place = rng_.Below(4) == 0 ? Side::kEnd : Side::kCloud,
             .why = "chance",
             .drafts = rng_.Below(4) > 0};
   }
+  Look LookAgain(const AnswerTask& task, Side, const RunLeft& left) override {
+    return {.choice = Choose(task), .waits = !left.begun};
+  }
+  bool CloudHasRoom() const override { return has_room_; }
   std::size_t UsualTokens() const override { return 50; }
   FlowLimits limits() const override {
     return {.silence = 60 * kStep, .first_again = 20 * kStep, .patience = 4};
@@ -93,7 +97,7 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
   }
   void OnWrongCloud() override { ADD_FAILURE() << "both say the same"; }
 
-  void OnOver(const AnswerFlow&) override { ++over_; }
+  void OnOver(const AnswerFlow&, const Foretold&) override { ++over_; }
   int over() const { return over_; }
 
   TokenSource& Guesser() override { return guesser_; }
@@ -114,6 +118,7 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
     clock_.Advance(kStep);
     if (rng_.Below(80) == 0) link_ = static_cast<Link>(rng_.Below(3));
     usable_ = link_ == Link::kUp || rng_.Below(5) == 0;
+    has_room_ = rng_.Below(5) > 0;
     DeliverOffers();
     end_.Speak();
     cloud_.Speak();
@@ -158,6 +163,7 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
           Run{.toy = ToyRun(world_.tokenizer_, world_.clock_, ask.request),
               .events = std::move(events),
               .name = ask.drafts,
+              .left = ask.left,
               .tokens = ask.request.begun,
               .speaks_at = world_.Now() + kStep * static_cast<Nanos>(world_.rng_.Below(40))}));
       const auto live = std::ranges::count_if(runs_, [](const auto& run) { return !run->over; });
@@ -185,7 +191,8 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
       ToyRun toy;
       RunEvents events;
       std::optional<std::uint64_t> name;
-      std::vector<TokenId> tokens;  // of the answer
+      std::shared_ptr<RunLeft> left;  // null: nobody asks
+      std::vector<TokenId> tokens;    // of the answer
       std::shared_ptr<OfferedDraft> offered = std::make_shared<OfferedDraft>();
       Nanos speaks_at = 0;
       bool over = false;
@@ -199,6 +206,7 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
         return run.events.on_failure(Error(Code::kUnavailable, "cut"));
       }
       run.speaks_at = world_.Now() + kStep * static_cast<Nanos>(world_.rng_.Below(9));
+      if (run.left) run.left->begun = true;
       // As many as of a draft are right, and one.
       const std::vector<TokenId> draft = run.offered->After(run.tokens, 64).tokens;
       std::vector<TokenId> said;
@@ -231,7 +239,7 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
   Rng rng_;
   ManualClock clock_;
   Link link_ = Link::kUp;
-  bool usable_ = true;
+  bool usable_ = true, has_room_ = true;
   std::size_t most_runs_ = 0;
   int over_ = 0;
   std::uint64_t last_name_ = 0;
@@ -294,7 +302,7 @@ TEST_F(SplitAnswerTest, HasTheBytesOfTheModelAloneWhateverHappensToTheLink) {
   Rng rng(TestSeed());
   FlowCounts sum;
   DraftCounts drafts;
-  for (int schedule = 0; schedule < 600; ++schedule) {
+  for (int schedule = 0; schedule < 900; ++schedule) {
     const Request request = RandomRequest(rng);
     FakeWorld world(*tokenizer_, rng.Next());
     ToyRun alone(*tokenizer_, world.clock(), request);
@@ -320,6 +328,8 @@ TEST_F(SplitAnswerTest, HasTheBytesOfTheModelAloneWhateverHappensToTheLink) {
   }
   EXPECT_GT(sum.taken_over[0], 100u);
   EXPECT_GT(sum.taken_over[1], 100u);
+  EXPECT_GT(sum.moved[0], 50u);
+  EXPECT_GT(sum.moved[1], 20u);
   EXPECT_GT(sum.failures, 100u);
   EXPECT_GT(sum.silences, 20u);
   EXPECT_GT(drafts.guessed, 1000u);

@@ -8,9 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "split/wire/cut_ask.h"
 
@@ -29,6 +31,16 @@ struct RunEvents {
   std::function<void(const Status& why)> on_failure = {};
 };
 
+// What is before a run's first token, as far as the place where it is chosen knows.
+struct RunLeft {
+  bool begun = false;   // a part of its prompt was read there
+  Nanos begins_at = 0;  // in the cloud, as is expected
+  // At the end: runs before it, tokens that those have to read, and those that it has to read
+  // itself. `since`: when one of these has changed last.
+  std::size_t runs = 0, tokens = 0, own_tokens = 0;
+  Nanos since = 0;
+};
+
 struct RunAsk {
   Request request;
   // A name that is this run's alone, for drafts of its answer (CloudSource::Offer); absent: there
@@ -37,6 +49,8 @@ struct RunAsk {
   // The rows of its prompt, or of how it begins, come from elsewhere (CloudSource::SendStates);
   // absent: they do not.
   std::optional<CutAsk> cut = {};
+  // Written by the place while the run lives; null: nobody asks.
+  std::shared_ptr<RunLeft> left = nullptr;
 };
 
 class TokenSource {

@@ -103,6 +103,21 @@ std::vector<ExtraMetric> MetricsOf(const EndState& state) {
     figures.Counter("troupe_split_taken_over_total",
                     "Answers that this place has taken over from the other one",
                     state.flow.taken_over[i], label);
+    figures.Counter("troupe_split_moved_total",
+                    "Answers that came to this place as they waited in the other one",
+                    state.flow.moved[i], label);
+  }
+  const std::pair<const char*, const ForetoldSums&> foretold[] = {
+      {"end", state.foretold[0]}, {"cloud", state.foretold[1]}, {"cut", state.foretold_cuts}};
+  for (const auto& [way, sums] : foretold) {
+    const Figures::Labels label = {{"way", way}};
+    figures.Counter("troupe_split_foretold_answers_total",
+                    "Answers that ended where they began, of which was said how long they take",
+                    sums.answers, label);
+    figures.Counter("troupe_split_foretold_seconds_total", "What was said of these",
+                    sums.expected_seconds, label);
+    figures.Counter("troupe_split_foretold_took_seconds_total", "What these have taken",
+                    sums.seconds, label);
   }
   figures.Counter("troupe_split_cloud_failures_total", "Times that the cloud or its link failed",
                   state.flow.failures);

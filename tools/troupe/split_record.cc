@@ -27,6 +27,8 @@ Json RecordOf(const EndState& state) {
                                  {"cloud", of(state.flow.tokens, Side::kCloud)}}},
                  {"taken_over", Json{{"end", of(state.flow.taken_over, Side::kEnd)},
                                      {"cloud", of(state.flow.taken_over, Side::kCloud)}}},
+                 {"moved", Json{{"end", of(state.flow.moved, Side::kEnd)},
+                                {"cloud", of(state.flow.moved, Side::kCloud)}}},
                  {"bytes", Json{{"sent", state.bytes_sent}, {"received", state.bytes_received}}},
                  {"round_trip_s", state.round_trip_seconds},
                  {"drafts", Json{{"guessed", state.drafts.guessed},

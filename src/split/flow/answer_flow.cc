@@ -12,6 +12,7 @@ FlowCounts& FlowCounts::operator+=(const FlowCounts& other) {
     tokens[i] += other.tokens[i];
     unused[i] += other.unused[i];
     taken_over[i] += other.taken_over[i];
+    moved[i] += other.moved[i];
   }
   failures += other.failures;
   silences += other.silences;
@@ -193,9 +194,18 @@ FlowStep AnswerFlow::OnTime(const CloudView& view, Nanos now) {
     return step;
   }
   if (!view.better || (cloud && end) || holder_ == *view.better) return step;
-  if (*view.better == Side::kCloud && !view.usable) return step;
+  if (*view.better == Side::kCloud && !(view.usable && view.has_room)) return step;
   if (now < retries_[static_cast<std::size_t>(*view.better)].not_before) return step;
-  if (!At(*view.better)) Start(*view.better, Purpose::kReplace, now, step);
+  if (At(*view.better)) return step;
+  if (!view.waits || moves_ == limits_.moves) {
+    Start(*view.better, Purpose::kReplace, now, step);
+  } else {
+    ++moves_;
+    ++counts_.moved[static_cast<std::size_t>(*view.better)];
+    StopAll(step);
+    Start(*view.better, Purpose::kAlone, now, step);
+    holder_ = *view.better;
+  }
   return step;
 }
 

@@ -22,7 +22,9 @@ namespace troupe {
 // What is known of the cloud while an answer is under way.
 struct CloudView {
   bool usable = false;         // it is there, with this model
+  bool has_room = true;        // for another run of this end
   std::optional<Side> better;  // where the rest should be chosen; absent: no matter
+  bool waits = false;          // for others, where it is: nothing is lost if it leaves
 };
 
 struct FlowLimits {
@@ -30,6 +32,8 @@ struct FlowLimits {
   Nanos first_again = 1'000'000'000;  // before another try in a place that did not do, and doubled
   Nanos most_again = 60'000'000'000;  // by each further one up to this
   std::size_t patience = 16;  // tokens by which a run that is to replace another may be behind
+  // Of one answer, while it waits; then it stays in line as well, and begins elsewhere beside.
+  std::uint32_t moves = 2;
 };
 
 using RunId = std::uint64_t;
@@ -58,6 +62,7 @@ struct FlowCounts {
   std::array<std::uint64_t, 2> tokens = {};      // by Side, as taken
   std::array<std::uint64_t, 2> unused = {};      // that came when another had them already
   std::array<std::uint64_t, 2> taken_over = {};  // where the other place was at work before
+  std::array<std::uint64_t, 2> moved = {};       // there, as they waited in the other place
   std::uint64_t failures = 0;                    // of the cloud
   std::uint64_t silences = 0;
 
@@ -120,6 +125,7 @@ class AnswerFlow {
   Side holder_ = Side::kEnd;
   bool cloud_usable_ = false;
   std::optional<std::size_t> cloud_failed_at_;  // tokens there were
+  std::uint32_t moves_ = 0;
   RunId last_run_ = 0;
   FlowCounts counts_;
 };

@@ -60,6 +60,8 @@ class FlakyWorld {
   CloudView View() {
     CloudView view{.usable = link_ == Link::kUp || rng_.Below(3) == 0, .better = std::nullopt};
     if (rng_.Below(3) != 0) view.better = rng_.Below(5) == 0 ? Side::kEnd : Side::kCloud;
+    view.waits = rng_.Below(4) == 0;
+    view.has_room = rng_.Below(4) > 0;
     return view;
   }
 

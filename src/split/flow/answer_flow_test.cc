@@ -52,6 +52,31 @@ TEST(AnswerFlow, TheEndGoesOnBehindTheTokensThatAFailedCloudHasGiven) {
   EXPECT_EQ(flow.counts().taken_over, (std::array<std::uint64_t, 2>{1, 0}));
 }
 
+TEST(AnswerFlow, AnAnswerThatWaitsLeavesAtOnceForThePlaceThatHasTimeAndNotForEver) {
+  AnswerFlow flow({.first_again = 0, .moves = 2});
+  const CloudView to_end{.usable = true, .better = Side::kEnd, .waits = true};
+  const CloudView to_cloud{.usable = true, .better = Side::kCloud, .waits = true};
+  const RunId first = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
+  EXPECT_THAT(flow.OnTime(to_cloud, 1).start, IsEmpty()) << "it is there";
+  const FlowStep moved = flow.OnTime(to_end, 1);
+  EXPECT_THAT(moved.stop, ElementsAre(first));
+  EXPECT_NE(StartedIn(moved, Side::kEnd), 0u);
+  EXPECT_EQ(flow.holder(), Side::kEnd);
+  for (const CloudView& no :
+       {CloudView{.usable = false, .better = Side::kCloud, .waits = true},
+        CloudView{.usable = true, .has_room = false, .better = Side::kCloud, .waits = true}}) {
+    EXPECT_THAT(flow.OnTime(no, 2).start, IsEmpty());
+    EXPECT_THAT(flow.OnTime(no, 2).stop, IsEmpty()) << "it keeps its place in line";
+  }
+  const RunId back = StartedIn(flow.OnTime(to_cloud, 2), Side::kCloud);
+  const FlowStep beside = flow.OnTime(to_end, 3);
+  EXPECT_NE(StartedIn(beside, Side::kEnd), 0u);
+  EXPECT_THAT(beside.stop, IsEmpty()) << "it was moved often enough";
+  EXPECT_THAT(OneToken(flow, back, 5, 4).tokens, ElementsAre(5));
+  EXPECT_EQ(flow.counts().moved, (std::array<std::uint64_t, 2>{1, 1}));
+  EXPECT_EQ(flow.counts().taken_over, (std::array<std::uint64_t, 2>{}));
+}
+
 TEST(AnswerFlow, HandsOverAgainWhenTheCloudIsBackAndTheEndWorksOnUntilItHasCaughtUp) {
   AnswerFlow flow;
   const RunId first = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);

@@ -7,8 +7,9 @@
 
 namespace troupe {
 
-bool CloudWatch::TakeAsk(Nanos now) {
-  if (asking_ || now < ask_at_) return false;
+bool CloudWatch::TakeAsk(Nanos now, bool wants_load) {
+  const bool is_old = wants_load && usable() && now - load_at_ >= pauses_.for_load;
+  if (asking_ || (now < ask_at_ && !is_old)) return false;
   return asking_ = true;
 }
 
@@ -25,6 +26,7 @@ void CloudWatch::GoTo(State state, Nanos pause, Nanos now, std::string news) {
 
 void CloudWatch::OnThere(Nanos now) {
   away_pause_ = 0;
+  load_at_ = now;
   GoTo(State::kThere, pauses_.while_there, now, "the cloud is there and has the same model");
 }
 

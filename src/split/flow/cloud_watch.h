@@ -21,6 +21,7 @@ class CloudWatch {
 
   struct Pauses {
     Nanos while_there = 2'000'000'000;
+    Nanos for_load = 250'000'000;    // where its load matters now, since that was told last
     Nanos first_away = 250'000'000;  // doubled by each silence up to
     Nanos most_away = 8'000'000'000;
     Nanos refused = 30'000'000'000;
@@ -32,8 +33,11 @@ class CloudWatch {
   bool usable() const { return state_ == State::kThere; }
   State state() const { return state_; }
 
-  // Whether it is time to ask; if so, it is under way until one of the three below.
-  bool TakeAsk(Nanos now);
+  // Whether it is time to ask; if so, it is under way until one of the three below. `wants_load`:
+  // somebody decides by it.
+  bool TakeAsk(Nanos now, bool wants_load = false);
+  // An answer has told its load.
+  void OnLoad(Nanos now) { load_at_ = now; }
 
   void OnThere(Nanos now);
   // It did not answer, also to a request: then it is asked soon.
@@ -50,6 +54,7 @@ class CloudWatch {
   State state_ = State::kUnknown;
   bool asking_ = false;
   Nanos ask_at_ = 0;
+  Nanos load_at_ = 0;
   Nanos away_pause_ = 0;
   std::string told_;
   std::optional<std::string> news_;

@@ -21,6 +21,22 @@ TEST(CloudWatch, AsksOnceAtATimeAndAgainAfterAPause) {
   EXPECT_TRUE(watch.TakeAsk(160));
 }
 
+TEST(CloudWatch, AsksSoonerWhereSomebodyDecidesByALoadThatIsOld) {
+  CloudWatch watch({.while_there = 1000, .for_load = 100});
+  EXPECT_TRUE(watch.TakeAsk(0, /*wants_load=*/true));
+  watch.OnThere(60);
+  EXPECT_FALSE(watch.TakeAsk(159, true));
+  EXPECT_FALSE(watch.TakeAsk(160));
+  EXPECT_TRUE(watch.TakeAsk(160, true));
+  EXPECT_FALSE(watch.TakeAsk(300, true)) << "it is being asked";
+  watch.OnThere(310);
+  watch.OnLoad(390);
+  EXPECT_FALSE(watch.TakeAsk(489, true)) << "an answer has told";
+  EXPECT_TRUE(watch.TakeAsk(490, true));
+  watch.OnSilent(kGone, 500);
+  EXPECT_FALSE(watch.TakeAsk(600, true)) << "its load matters to nobody while it is away";
+}
+
 TEST(CloudWatch, AsksASilentCloudLessAndLessOften) {
   CloudWatch watch({.first_away = 10, .most_away = 30});
   Nanos now = 0;

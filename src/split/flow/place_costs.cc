@@ -17,21 +17,20 @@ void PlaceMeter::Mean::Expect(double value) {
 }
 
 void PlaceMeter::OnAnswer(const MeasuredAnswer& answer) {
-  if (answer.read > 0) read_.Add(answer.read_seconds / static_cast<double>(answer.read));
   if (answer.tokens > 0) token_.Add(answer.token_seconds / static_cast<double>(answer.tokens));
   if (answer.link_seconds > 0) link_.Add(answer.link_seconds);
 }
 
-void PlaceMeter::Expect(double read_seconds, double token_seconds) {
-  read_.Expect(read_seconds);
+void PlaceMeter::OnTold(double read_seconds, double token_seconds) {
+  if (read_seconds > 0) read_seconds_ = read_seconds;
   token_.Expect(token_seconds);
 }
 
 std::optional<PlaceCosts> PlaceMeter::Costs(double wait_seconds) const {
-  if (!read_.value() || !token_.value()) return std::nullopt;
+  if (read_seconds_ <= 0 || !token_.value()) return std::nullopt;
   return PlaceCosts{.wait_seconds = wait_seconds,
                     .link_seconds = link_.value().value_or(0),
-                    .read_seconds = *read_.value(),
+                    .read_seconds = read_seconds_,
                     .token_seconds = *token_.value()};
 }
 

@@ -34,10 +34,9 @@ struct PlaceCosts {
   bool operator==(const PlaceCosts&) const = default;
 };
 
-// What one answer took, as far as it came.
+// What one answer took, as far as it came. What a token of a prompt takes it cannot say: its own
+// were read among those of others.
 struct MeasuredAnswer {
-  std::size_t read = 0;
-  double read_seconds = 0;
   std::size_t tokens = 0;  // after the first
   double token_seconds = 0;
   double link_seconds = 0;
@@ -47,8 +46,9 @@ struct MeasuredAnswer {
 class PlaceMeter {
  public:
   void OnAnswer(const MeasuredAnswer& answer);
-  // Where others have measured already: what they say, until an answer says more.
-  void Expect(double read_seconds, double token_seconds);
+  // As the place itself has measured; 0: not yet. Of tokens that are chosen, until an answer says
+  // more.
+  void OnTold(double read_seconds, double token_seconds);
 
   // Nothing until a token has been read and one chosen there.
   std::optional<PlaceCosts> Costs(double wait_seconds) const;
@@ -64,7 +64,8 @@ class PlaceMeter {
     std::optional<double> value_;
     bool is_measured_ = false;
   };
-  Mean read_, token_, link_;
+  double read_seconds_ = 0;
+  Mean token_, link_;
 };
 
 }  // namespace troupe

@@ -25,7 +25,8 @@ class AlwaysAt final : public PlaceRule {
   explicit AlwaysAt(Side place, bool drafts = false) : place_(place), drafts_(drafts) {}
 
   std::string_view Name() const override { return drafts_ ? "drafts" : troupe::Name(place_); }
-  PlaceChoice Choose(const AnswerTask&, const PlaceFacts&, std::optional<Side>) const override {
+  PlaceChoice Choose(const AnswerTask&, const PlaceFacts&,
+                     const std::optional<UnderWay>&) const override {
     return {.place = place_, .why = "as it was told", .drafts = drafts_};
   }
 
@@ -39,7 +40,7 @@ class SoonerFinish final : public PlaceRule {
   std::string_view Name() const override { return "auto"; }
 
   PlaceChoice Choose(const AnswerTask& task, const PlaceFacts& facts,
-                     std::optional<Side> now) const override {
+                     const std::optional<UnderWay>& now) const override {
     std::optional<CutPlan> cut = now ? std::nullopt : facts.cut;
     // What nobody has measured is tried where hardly more than a prompt is at stake.
     if (cut && facts.cuts_are_new && cut->prefix > 0) cut.reset();
@@ -48,15 +49,15 @@ class SoonerFinish final : public PlaceRule {
     }
     // The cloud is the strong one, until somebody has measured.
     if (!facts.end || !facts.cloud) {
-      const Side place = now.value_or(Side::kCloud);
+      const Side place = now ? now->place : Side::kCloud;
       return {.place = place,
               .why = "not measured in both places yet",
               .drafts = facts.drafts_are_new && place == Side::kCloud};
     }
     const auto seconds = [&](Side place, const PlaceCosts& costs) {
-      // Where it is under way, all has been read.
-      return now == place ? costs.token_seconds * static_cast<double>(task.tokens)
-                          : costs.FinishSeconds(task);
+      if (!now || now->place != place) return costs.FinishSeconds(task);
+      return now->wait_seconds +
+             costs.ComputeSeconds({.read = now->to_read, .tokens = task.tokens});
     };
     const double end = seconds(Side::kEnd, *facts.end);
     double cloud = seconds(Side::kCloud, *facts.cloud);
@@ -74,21 +75,31 @@ class SoonerFinish final : public PlaceRule {
     }
     why += fmt::format(", end {:.2f} s", end);
     if (cut) {
+      cut->seconds *= facts.cut_factor;
       why += ", " + Describe(*cut);
       const bool goes_on = cut->prefix > 0;
       const double rest = goes_on ? token_seconds * static_cast<double>(task.tokens) : 0;
       if (kWorthCutting * (cut->seconds + rest) < std::min(cloud, end)) {
-        return {
-            .place = Side::kCloud, .why = std::move(why), .drafts = drafts && goes_on, .cut = cut};
+        return {.place = Side::kCloud,
+                .why = std::move(why),
+                .seconds = cut->seconds + rest,
+                .token_seconds = goes_on ? token_seconds : 0,
+                .factor = facts.cut_factor,
+                .drafts = drafts && goes_on,
+                .cut = cut};
       }
     }
     Side place = end < cloud ? Side::kEnd : Side::kCloud;
-    if (now && place != *now) {
-      const double here = *now == Side::kEnd ? end : cloud;
-      const double there = *now == Side::kEnd ? cloud : end;
-      if (here < kWorthLeaving * there) place = *now;
+    if (now && place != now->place) {
+      const double here = now->place == Side::kEnd ? end : cloud;
+      const double there = now->place == Side::kEnd ? cloud : end;
+      if (here < kWorthLeaving * there) place = now->place;
     }
-    return {.place = place, .why = std::move(why), .drafts = drafts && place == Side::kCloud};
+    return {.place = place,
+            .why = std::move(why),
+            .seconds = place == Side::kEnd ? end : cloud,
+            .token_seconds = place == Side::kEnd ? facts.end->token_seconds : token_seconds,
+            .drafts = drafts && place == Side::kCloud};
   }
 };
 
@@ -96,7 +107,7 @@ class CutWherePossible final : public PlaceRule {
  public:
   std::string_view Name() const override { return "layers"; }
   PlaceChoice Choose(const AnswerTask& task, const PlaceFacts& facts,
-                     std::optional<Side> now) const override {
+                     const std::optional<UnderWay>& now) const override {
     PlaceChoice choice = others_.Choose(task, facts, now);
     if (now || !facts.cut) return choice;
     return {.place = Side::kCloud,
@@ -116,8 +127,8 @@ class RouteAware final : public PlaceRule {
   std::string_view Name() const override { return "route-aware"; }
 
   PlaceChoice Choose(const AnswerTask& task, const PlaceFacts& facts,
-                     std::optional<Side> now) const override {
-    if (now) return {.place = *now, .why = "tasks stay where they were sent"};
+                     const std::optional<UnderWay>& now) const override {
+    if (now) return {.place = now->place, .why = "tasks stay where they were sent"};
     if (!facts.end || !facts.cloud) {
       return {.place = Side::kCloud, .why = "not measured in both places yet"};
     }

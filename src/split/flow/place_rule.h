@@ -26,11 +26,23 @@ struct PlaceFacts {
   // The best cut of this prompt between two layers; absent: it cannot be cut.
   std::optional<CutPlan> cut = {};
   bool cuts_are_new = false;  // nobody has measured one
+  double cut_factor = 1;      // what cuts took of late of what was expected (forecast_factor.h)
+};
+
+// An answer that is being chosen somewhere, or waits there.
+struct UnderWay {
+  Side place = Side::kEnd;
+  double wait_seconds = 0;  // for others, before it is read
+  std::size_t to_read = 0;  // of its tokens, there
+  bool waits = false;       // nobody reads it: nothing is lost if it leaves
 };
 
 struct PlaceChoice {
   Side place = Side::kCloud;
   std::string why;                  // "cloud 1.20 s, end 3.40 s"
+  double seconds = 0;               // that it is expected to take there; 0: nobody can say
+  double token_seconds = 0;         // of these, each token that is chosen
+  double factor = 1;                // by which these were multiplied, PlaceFacts::cut_factor
   bool drafts = false;              // by the end, for the cloud
   std::optional<CutPlan> cut = {};  // the end computes the first layers of the prompt
 
@@ -51,7 +63,7 @@ class PlaceRule {
   virtual std::string_view Name() const = 0;
   // `now`: where the answer is under way, which it must be worth leaving; absent: it is new.
   virtual PlaceChoice Choose(const AnswerTask& task, const PlaceFacts& facts,
-                             std::optional<Side> now) const = 0;
+                             const std::optional<UnderWay>& now) const = 0;
 };
 
 // "auto": who is expected to finish sooner. "cloud", "end": always there. "drafts": always in the

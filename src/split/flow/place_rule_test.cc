@@ -15,7 +15,8 @@ constexpr PlaceCosts kStrong{.link_seconds = 0.05, .read_seconds = 0.001, .token
 
 PlaceChoice Choose(std::string_view rule, const PlaceFacts& facts,
                    std::optional<Side> now = std::nullopt, const AnswerTask& task = kTask) {
-  return MakePlaceRule(rule).value()->Choose(task, facts, now);
+  const auto under_way = now ? std::optional(UnderWay{.place = *now}) : std::nullopt;
+  return MakePlaceRule(rule).value()->Choose(task, facts, under_way);
 }
 
 TEST(PlaceRule, AnAnswerGoesWhereItIsExpectedToEndSooner) {
@@ -31,6 +32,19 @@ TEST(PlaceRule, AnAnswerGoesWhereItIsExpectedToEndSooner) {
             Side::kEnd);
 }
 
+TEST(PlaceRule, WhatCutsTookOfWhatWasForetoldCounts) {
+  const AnswerTask one{.read = 256, .tokens = 1, .one_token = true};
+  PlaceFacts facts{
+      .end = kWeak, .cloud = kWeak, .cut = CutPlan{.layer = 2, .chunk = 64, .seconds = 1}};
+  EXPECT_DOUBLE_EQ(Choose("auto", facts, {}, one).seconds, 1);
+  facts.cut_factor = 2;
+  EXPECT_DOUBLE_EQ(Choose("auto", facts, {}, one).seconds, 2);
+  facts.cut_factor = 3;
+  EXPECT_FALSE(Choose("auto", facts, {}, one).cut);
+  EXPECT_DOUBLE_EQ(Choose("auto", facts, {}, one).seconds, 2.66);
+  EXPECT_DOUBLE_EQ(Choose("auto", facts, {}, one).token_seconds, 0.1);
+}
+
 TEST(PlaceRule, AnAnswerUnderWayIsMovedOnlyForAClearGain) {
   PlaceCosts almost = kWeak;
   almost.token_seconds = 0.075;
@@ -38,6 +52,27 @@ TEST(PlaceRule, AnAnswerUnderWayIsMovedOnlyForAClearGain) {
   EXPECT_EQ(Choose("auto", {.end = kWeak, .cloud = almost}, Side::kEnd).place, Side::kEnd)
       << "the cloud would have to read 100 tokens first";
   EXPECT_EQ(Choose("auto", {.end = kWeak, .cloud = kStrong}, Side::kEnd).place, Side::kCloud);
+}
+
+TEST(PlaceRule, AnAnswerThatWaitsIsMovedWhereItIsReadSooner) {
+  const auto place = [](const UnderWay& now) {
+    return MakePlaceRule("auto")
+        .value()
+        ->Choose(kTask, {.end = kWeak, .cloud = kStrong}, now)
+        .place;  // 6 s at the end, 1.15 s in the cloud
+  };
+  EXPECT_EQ(place({.place = Side::kCloud, .wait_seconds = 6.2, .to_read = 100}), Side::kCloud);
+  EXPECT_EQ(place({.place = Side::kCloud, .wait_seconds = 6.5, .to_read = 100}), Side::kEnd);
+  EXPECT_EQ(place({.place = Side::kCloud, .wait_seconds = 6.5}), Side::kEnd);
+  const auto weak = [](const UnderWay& now) {
+    return MakePlaceRule("auto")
+        .value()
+        ->Choose({.read = 100, .tokens = 1}, {.end = kWeak, .cloud = kStrong}, now)
+        .place;  // 1.1 s at the end, 0.17 s in the cloud
+  };
+  EXPECT_EQ(weak({.place = Side::kEnd}), Side::kEnd) << "it is about to have its token";
+  EXPECT_EQ(weak({.place = Side::kEnd, .to_read = 8}), Side::kEnd);
+  EXPECT_EQ(weak({.place = Side::kEnd, .to_read = 100}), Side::kCloud);
 }
 
 TEST(PlaceRule, TheStrongMachineIsTriedFirstUntilBothHaveBeenMeasured) {
@@ -149,18 +184,19 @@ TEST(PlaceRule, ThePapersRuleKeepsWhatIsMuchComputingForItsLinkAndFitsTheEnd) {
   EXPECT_EQ(rule(120, 5.9), Side::kCloud);
 }
 
-TEST(PlaceMeter, MeansFollowWhatAnswersTookAndExpectationsOnlyStandIn) {
+TEST(PlaceMeter, AnswersSayWhatTheirTokensTookAndThePlaceWhatReadingTakes) {
   PlaceMeter meter;
   EXPECT_EQ(meter.Costs(0), std::nullopt);
-  meter.Expect(0.5, 0.25);
+  meter.OnTold(0.5, 0.25);
   EXPECT_THAT(meter.Costs(3).value().FinishSeconds({.read = 2, .tokens = 4}), DoubleEq(5.0));
-  meter.OnAnswer(
-      {.read = 10, .read_seconds = 1, .tokens = 4, .token_seconds = 2, .link_seconds = 0.125});
-  EXPECT_EQ(meter.Costs(0), (PlaceCosts{0, 0.125, 0.1, 0.5}));
-  meter.Expect(9, 9);
+  meter.OnAnswer({.tokens = 4, .token_seconds = 2, .link_seconds = 0.125});
+  EXPECT_EQ(meter.Costs(0), (PlaceCosts{0, 0.125, 0.5, 0.5}));
+  meter.OnTold(0.75, 9);
   meter.OnAnswer({.tokens = 1, .token_seconds = 0.9});
   EXPECT_THAT(meter.Costs(0)->token_seconds, DoubleEq(0.6));
-  EXPECT_THAT(meter.Costs(0)->read_seconds, DoubleEq(0.1)) << "nothing was read";
+  EXPECT_THAT(meter.Costs(0)->read_seconds, DoubleEq(0.75));
+  meter.OnTold(0, 0);
+  EXPECT_THAT(meter.Costs(0)->read_seconds, DoubleEq(0.75)) << "it said nothing of that";
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "split/wire/cloud_load.h"
 #include "split/wire/model_proof.h"
 
 namespace troupe {
@@ -16,15 +17,11 @@ struct CloudHello {
   ModelProof proof;
   std::uint32_t context = 0;    // tokens of a sequence
   std::uint32_t sequences = 1;  // answers at a time; others wait
-  std::uint32_t under_way = 0;  // with those that wait, whoever's
   bool checks_drafts = false;   // of answers that it chooses, while it does
   // Tokens of prompts that are cut by layers, of which it has the last ones, at a time; 0: none.
   std::size_t cut_tokens = 0;
   bool goes_on_behind_cuts = false;  // also of answers of more than one token
-  // What it has measured; 0: nothing yet.
-  double answer_seconds = 0;  // from the beginning of an answer to its end
-  double read_seconds = 0;    // a token of a prompt
-  double token_seconds = 0;   // a token of an answer
+  CloudLoad load;
 
   bool operator==(const CloudHello&) const = default;
 };

@@ -48,7 +48,8 @@ CloudEnd ReadEnd(const JsonValue& json) {
           .read = json.At("read").Count(0, kMostRead),
           .queue_seconds = json.At("queue_s").Number(0, kMostLineSeconds),
           .read_seconds = json.At("read_s").Number(0, kMostLineSeconds),
-          .decode_seconds = json.At("decode_s").Number(0, kMostLineSeconds)};
+          .decode_seconds = json.At("decode_s").Number(0, kMostLineSeconds),
+          .load = ReadCloudLoad(json.At("load"))};
 }
 
 CloudFailure ReadFailure(const JsonValue& error) {
@@ -77,13 +78,14 @@ std::string Encode(const CloudLine& line) {
     return EncodeTokens(tokens->tokens);
   }
   if (const auto* const end = std::get_if<CloudEnd>(&line)) {
-    return Json{{"end", WireName(end->reason)},
-                {"read", end->read},
-                {"queue_s", end->queue_seconds},
-                {"read_s", end->read_seconds},
-                {"decode_s", end->decode_seconds}}
+    return Json{{"end", WireName(end->reason)},    {"read", end->read},
+                {"queue_s", end->queue_seconds},   {"read_s", end->read_seconds},
+                {"decode_s", end->decode_seconds}, {"load", Record(end->load)}}
                .Dump() +
            "\n";
+  }
+  if (const auto* const wait = std::get_if<CloudWait>(&line)) {
+    return Json{{"wait_s", wait->seconds}}.Dump() + "\n";
   }
   if (std::holds_alternative<CloudReady>(line)) return Json{{"ready", true}}.Dump() + "\n";
   const Status& status = std::get<CloudFailure>(line).status;
@@ -96,6 +98,9 @@ Result<CloudLine> DecodeCloudLine(std::string_view text) {
   return ReadJson<CloudLine>("a line of the cloud", text, [](const JsonValue& json) -> CloudLine {
     if (json.IsArray()) return CloudTokens{.tokens = ReadTokenIds(json)};
     if (json.IsObject() && json.Has("error")) return ReadFailure(json.At("error"));
+    if (json.IsObject() && json.Has("wait_s")) {
+      return CloudWait{.seconds = json.At("wait_s").Number(0, kMostLineSeconds)};
+    }
     if (json.IsObject() && json.Has("ready")) {
       if (!json.At("ready").Flag()) json.At("ready").Fail("true");
       return CloudReady();

@@ -1,6 +1,6 @@
-// What a cloud says while it chooses an answer: a line for some tokens, for nothing (it lives),
-// that it takes the rows of a cut prompt, for the end, or for why there will be none. Pure. The
-// format is docs/formats/end-cloud.md's.
+// What a cloud says while it chooses an answer: a line for some tokens, for nothing (it lives), for
+// how long the answer still waits, that it takes the rows of a cut prompt, for the end, or for why
+// there will be none. Pure. The format is docs/formats/end-cloud.md's.
 #pragma once
 
 #include <troupe/request.h>
@@ -13,13 +13,21 @@
 #include <vector>
 
 #include "base/status.h"
+#include "split/wire/cloud_load.h"
 
 namespace troupe {
 
 struct CloudTokens {
-  std::vector<TokenId> tokens;  // none: it lives
+  std::vector<TokenId> tokens;  // none: it lives, and has begun
 
   bool operator==(const CloudTokens&) const = default;
+};
+
+// It has not begun: others are before it.
+struct CloudWait {
+  double seconds = 0;  // as is expected
+
+  bool operator==(const CloudWait&) const = default;
 };
 
 struct CloudEnd {
@@ -29,6 +37,7 @@ struct CloudEnd {
   double queue_seconds = 0;   // before it began
   double read_seconds = 0;    // up to the first token
   double decode_seconds = 0;  // from there
+  CloudLoad load;             // of then
 
   bool operator==(const CloudEnd&) const = default;
 };
@@ -44,7 +53,7 @@ struct CloudReady {
   bool operator==(const CloudReady&) const = default;
 };
 
-using CloudLine = std::variant<CloudTokens, CloudEnd, CloudFailure, CloudReady>;
+using CloudLine = std::variant<CloudTokens, CloudWait, CloudEnd, CloudFailure, CloudReady>;
 
 // With its line break.
 std::string Encode(const CloudLine& line);

@@ -25,7 +25,13 @@ TEST(CloudLine, ReadsWhatItWrote) {
                .read = 12,
                .queue_seconds = 0.5,
                .read_seconds = 1.0 / 3,
-               .decode_seconds = 2},
+               .decode_seconds = 2,
+               .load = {.under_way = 3,
+                        .to_read = 900,
+                        .answer_seconds = 0.5,
+                        .read_seconds = 0.25,
+                        .token_seconds = 0.125}},
+      CloudWait{.seconds = 1.5},
       CloudFailure{Error(Code::kUnavailable, "the queue is full")},
       CloudFailure{ContextFull("9 tokens are more than 8")},
       CloudReady{}};
@@ -36,7 +42,7 @@ TEST(CloudLine, ReadsWhatItWrote) {
 TEST(CloudLine, RefusesWhatIsNone) {
   for (const std::string_view text :
        {"", "7", "[-1]", "[1.5]", "[4294967296]", "{}", R"({"end":"soon"})", R"({"ready":false})",
-        R"({"error":{"code":14}})", "[1"}) {
+        R"({"wait_s":-1})", R"({"error":{"code":14}})", "[1"}) {
     const auto line = DecodeCloudLine(text);
     EXPECT_FALSE(line.ok()) << text;
     EXPECT_EQ(line.status().message().find('\n'), std::string::npos);

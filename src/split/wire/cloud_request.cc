@@ -170,6 +170,11 @@ std::string ReadSalt(const JsonValue& json) {
 
 }  // namespace
 
+std::size_t PromptTokensOf(const Request& request) {
+  const auto* const tokens = std::get_if<std::vector<TokenId>>(&request.prompt);
+  return tokens == nullptr ? 0 : tokens->size() + request.begun.size();
+}
+
 std::string Encode(const CloudRequest& asked) {
   const Request& request = asked.request;
   Json record = Record(asked.proof);

@@ -4,6 +4,7 @@
 
 #include <troupe/request.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,6 +25,9 @@ struct CloudRequest {
   // The end computes the first layers of its prompt, whose rows come beside; absent: it does not.
   std::optional<CutAsk> cut = {};
 };
+
+// That who answers it has to read, whatever a cache may have of it.
+std::size_t PromptTokensOf(const Request& request);
 
 std::string Encode(const CloudRequest& request);
 // Under ReadJson or ReadBody (base/json_value.h), which say what is wrong with the text.

@@ -1,0 +1,38 @@
+// How many times longer answers of one kind take than was foretold, of late: what is foretold of
+// the next ones is multiplied by it. A forecast knows who is before an answer, and not who comes
+// beside it. Where nothing of that kind is measured any more the factor goes back to 1, so that it
+// is tried again. Pure.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
+
+namespace troupe {
+
+class ForecastFactor {
+ public:
+  // `expected`: with `factor`, the one of when it was foretold; other answers may have ended since.
+  void OnAnswer(double expected_seconds, double factor, double seconds, Nanos now) {
+    if (expected_seconds <= 0 || factor <= 0) return;
+    const double found = std::clamp(factor * seconds / expected_seconds, kLeast, kMost);
+    const double before = At(now);
+    factor_ = before + kNewest * (found - before);
+    at_ = now;
+  }
+
+  double At(Nanos now) const {
+    const double halves = static_cast<double>(now - at_) / static_cast<double>(kHalves);
+    return std::pow(factor_, std::exp2(-halves));
+  }
+
+ private:
+  static constexpr double kNewest = 0.15, kLeast = 0.25, kMost = 4;
+  static constexpr Nanos kHalves = 60'000'000'000;
+
+  double factor_ = 1;
+  Nanos at_ = 0;
+};
+
+}  // namespace troupe
