@@ -28,8 +28,9 @@ class ForecastFactor {
   }
 
  private:
-  static constexpr double kNewest = 0.15, kLeast = 0.25, kMost = 4;
-  static constexpr Nanos kHalves = 60'000'000'000;
+  // What is rarely measured has to be learned from few, and not to be forgotten soon.
+  static constexpr double kNewest = 0.5, kLeast = 0.25, kMost = 8;
+  static constexpr Nanos kHalves = 300'000'000'000;
 
   double factor_ = 1;
   Nanos at_ = 0;
