@@ -153,7 +153,7 @@ def lanes_text(seen):
 
 def foretold_text(when, seen):
     said = [f"{way} {said[1]:.2f} and {said[2]:.2f} ({said[0]:.0f})" for way in ("end", "cloud", "cut") if (said := seen[f"{way}_foretold"])]
-    return f"; {when} {seen['moved']:.0f} moved, foretold and taken, s: " + ", ".join(said) if said else ""
+    return f"; {when}: {seen['moved']:.0f} answers moved; seconds predicted and measured: " + ", ".join(said) if said else ""
 
 
 @dataclasses.dataclass

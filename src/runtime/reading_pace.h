@@ -24,7 +24,7 @@ class ReadingPace {
     reads_on_ = reads_on;
   }
 
-  // Of late; 0: nothing was read yet.
+  // The mean over recent passes; 0 before the first one.
   double token_seconds() const { return tokens_ > 0 ? seconds_ / tokens_ : 0; }
 
  private:

@@ -21,7 +21,7 @@
 namespace troupe {
 namespace {
 
-// As ends are told in a hello what a token of a prompt takes.
+// Ends are told what a token of a prompt takes in a pass of this length.
 constexpr std::uint32_t kPromptRows = 256;
 
 // Who waits for less is not told of it: its first line would come as soon.

@@ -16,7 +16,7 @@ class CloudQueue {
   // `own_runs`: answers of this end that are there now. What was sent within a round trip it did
   // not know when it told.
   void OnTold(const CloudLoad& load, std::size_t own_runs, double round_trip_seconds, Nanos now);
-  // A prompt of so many tokens.
+  // This end has sent a prompt of that length.
   void OnSent(std::size_t tokens, Nanos now);
   // It was taken back before it was read.
   void OnTakenBack(std::size_t tokens, Nanos now);
@@ -25,8 +25,6 @@ class CloudQueue {
   double WaitSeconds(std::size_t own_runs, std::uint32_t sequences, Nanos now) const;
   // For these prompts alone.
   double ReadsSeconds(Nanos now) const { return ToRead(now) * load_.read_seconds; }
-
-  const CloudLoad& load() const { return load_; }
 
  private:
   struct Sent {
