@@ -129,6 +129,7 @@ class EndAnswers::Impl final : public AnswerWorld {
         answer->Fail(Status(Code::kCancelled, "the engine was closed"));
       }
       if (stop_measuring_) stop_measuring_();
+      measures_ = false;
       Settle();
       const MutexLock lock(mu_);
       emptied_ = true;
@@ -355,7 +356,7 @@ class EndAnswers::Impl final : public AnswerWorld {
   void MeasureSelf() {
     const bool compares =
         rule_->Name() != "cloud" && rule_->Name() != "end" && rule_->Name() != "drafts";
-    if (!compares || stop_measuring_ || OwnCosts(kOwnPrompt)) return;
+    if (!measures_ || !compares || stop_measuring_ || OwnCosts(kOwnPrompt)) return;
     Request request{.max_tokens = kOwnAnswer};
     const std::size_t vocabulary = ModelAccess::EngineOf(model_).tokenizer().size();
     std::vector<TokenId> prompt(kOwnPrompt);
@@ -416,6 +417,7 @@ class EndAnswers::Impl final : public AnswerWorld {
   CloudHello hello_;  // the last one
   ForecastFactor cut_factor_;
   TokenSource::Stop stop_measuring_;  // null: it was not done
+  bool measures_ = true;              // until it is closed: a hello may be on its way then
   double round_trip_seconds_ = 0;
   bool distrusted_ = false;  // for good: it has said a wrong token
   std::uint64_t tick_ = 0;

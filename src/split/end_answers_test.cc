@@ -83,6 +83,13 @@ class ScriptedCloudTest : public EndAndCloudTest {
                   .value();
   }
 
+  void AnswerHellos() {
+    const MutexLock lock(kept_mu_);
+    for (const HttpReplyPtr& reply : std::exchange(hellos_, {})) SayHello(reply);
+  }
+
+  std::atomic<bool> keeps_hellos_ = false;  // until AnswerHellos
+  std::atomic<int> kept_hellos_ = 0;
   std::atomic<bool> busy_ = false;  // as its load is told
   std::atomic<int> asked_ = 0;      // for answers
   std::string lines_;               // of each of them, which then stays open
@@ -90,12 +97,11 @@ class ScriptedCloudTest : public EndAndCloudTest {
  private:
   void Answer(const HttpRequest& request, const HttpReplyPtr& reply) {
     if (request.path == "/split/hello") {
-      const CloudLoad load{.under_way = busy_ ? 1000U : 0U,
-                           .answer_seconds = 1,
-                           .read_seconds = 1e-9,
-                           .token_seconds = 1e-9};
-      return reply->Send({.body = Encode(CloudHello{
-                              .proof = kSameModel, .context = 96, .sequences = 8, .load = load})});
+      if (!keeps_hellos_) return SayHello(reply);
+      const MutexLock lock(kept_mu_);
+      hellos_.push_back(reply);
+      ++kept_hellos_;
+      return;
     }
     ++asked_;
     reply->Begin({});
@@ -104,8 +110,17 @@ class ScriptedCloudTest : public EndAndCloudTest {
     kept_.push_back(reply);
   }
 
+  void SayHello(const HttpReplyPtr& reply) {
+    const CloudLoad load{.under_way = busy_ ? 1000U : 0U,
+                         .answer_seconds = 1,
+                         .read_seconds = 1e-9,
+                         .token_seconds = 1e-9};
+    reply->Send({.body = Encode(CloudHello{
+                     .proof = kSameModel, .context = 96, .sequences = 8, .load = load})});
+  }
+
   Mutex kept_mu_;
-  std::vector<HttpReplyPtr> kept_ TROUPE_GUARDED_BY(kept_mu_);
+  std::vector<HttpReplyPtr> kept_ TROUPE_GUARDED_BY(kept_mu_), hellos_ TROUPE_GUARDED_BY(kept_mu_);
 };
 
 TEST_F(ScriptedCloudTest, AnAnswerThatWaitsInTheCloudMovesToTheEndAtOnce) {
@@ -159,6 +174,21 @@ TEST_F(EndAnswersTest, AnEndWhoseCloudIsThereMeasuresItselfOnceAndNobodyWasAnswe
   EXPECT_EQ(model_->metrics().generated_tokens, 4u);
   EXPECT_EQ(state.flow.tokens, (std::array<std::uint64_t, 2>{}));
   EXPECT_EQ(state.begun, (std::array<std::uint64_t, 2>{}));
+}
+
+TEST_F(ScriptedCloudTest, AnEndThatWasClosedMeasuresNothingWhenItsCloudSaysHello) {
+  keeps_hellos_ = true;
+  Listen();
+  OpenEnd({.rule = "auto"});
+  while (kept_hellos_ == 0) std::this_thread::sleep_for(1ms);
+  end_->Close();
+  AnswerHellos();
+  for (int i = 0; i < 300 && end_->State().cloud != CloudWatch::State::kThere; ++i) {
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_EQ(end_->State().cloud, CloudWatch::State::kThere);
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(model_->metrics().generated_tokens, 0u) << "nobody would wait for its end";
 }
 
 TEST_F(EndAnswersTest, AnEndThatWasToldThePlaceMeasuresNothing) {
