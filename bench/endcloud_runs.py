@@ -2,8 +2,11 @@
 import asyncio
 import contextlib
 import dataclasses
+import json
 import pathlib
 import random
+import statistics
+import subprocess
 import time
 
 import cluster_net
@@ -13,6 +16,7 @@ from endcloud_net import Confined, Delay, Processors
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLOUD = 0  # its machine; the ends are those after it
 CONTEXT = 512
+PASS_ROWS = 512  # of a pass at most, as --chunk is if nobody says more
 
 
 @dataclasses.dataclass
@@ -86,6 +90,39 @@ def measure_both(ends, prompt_tokens, answer_tokens):
     asyncio.run(warm())
 
 
+def engine_costs(machine, prompt_tokens, batch, here):
+    """What a pass and a row of it take on a machine that nobody else uses, in ms, of a prompt alone and of some together. Where a
+    machine would ask another one, `here` has it answer itself."""
+    draw = random.Random("costs")
+    more = {"logprobs": 1} if here else {}
+
+    async def took(prompts):
+        seconds = []
+        for _ in range(6):
+            _, whole, text = await ask(machine.base, {**body([prompt_of(draw, prompt_tokens) for _ in range(prompts)], 1), **more})
+            assert text is not None, "an answer was lost"
+            seconds.append(whole)
+        return statistics.median(seconds)
+
+    async def both():
+        return await took(1), await took(batch)
+    one, all_of_them = asyncio.run(both())
+    passes = -(-batch * prompt_tokens // PASS_ROWS)
+    row = (all_of_them - passes * one) / (prompt_tokens * (batch - passes))
+    row = min(max(row, 1e-6), all_of_them / (prompt_tokens * batch))
+    return {"pass_ms": 1000 * max(0.0, one - prompt_tokens * row), "row_ms": 1000 * row}
+
+
+def predicted(troupe, costs, setting, place, load):
+    """What `troupe simulate-ends` says of a load: seconds of a request on average, and requests a second."""
+    options = ["--ends", setting.ends, "--round-trip-ms", setting.round_trip_ms, "--one-key", "--place", place]
+    for side in ("end", "cloud"):
+        options += [f"--{side}-pass-ms", costs[side]["pass_ms"], f"--{side}-row-ms", costs[side]["row_ms"]]
+    done = subprocess.run([str(word) for word in [troupe, "simulate-ends", *options, *load, "--json", "-"]], check=True,
+                          capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
 def saturate(ends, seconds, together, batch, prompt_tokens, answer_tokens, seed=1):
     """Requests a second that are answered where each end always has `together` of them under way."""
     done = []
@@ -105,9 +142,17 @@ def saturate(ends, seconds, together, batch, prompt_tokens, answer_tokens, seed=
     return sum(first < at <= last for at in done) / (last - first)
 
 
-def arrive(ends, per_second, seconds, batch, prompt_tokens, answer_tokens, seed=1):
-    """Mean seconds from a request's arrival to its end, of Poisson arrivals shared among the ends."""
-    draw = random.Random(seed)
+def arrivals(per_second, seconds, seed):
+    """The times of a Poisson process."""
+    draw, at, times = random.Random(seed), 0.0, []
+    while (at := at + draw.expovariate(per_second)) < seconds:
+        times.append(at)
+    return times
+
+
+def arrive(ends, times, batch, prompt_tokens, answer_tokens, seed):
+    """Mean seconds from a request's arrival to its end, of arrivals at these times shared among the ends."""
+    draw = random.Random(f"prompts {seed}")
     took = []
 
     async def one(at, end, prompts, start):
@@ -116,11 +161,9 @@ def arrive(ends, per_second, seconds, batch, prompt_tokens, answer_tokens, seed=
         took.append(time.monotonic() - start - at)
 
     async def run():
-        start, at, jobs = time.monotonic(), 0.0, []
-        while (at := at + draw.expovariate(per_second)) < seconds:
-            prompts = [prompt_of(draw, prompt_tokens) for _ in range(batch)]
-            jobs.append(one(at, ends[len(jobs) % len(ends)], prompts, start))
-        await asyncio.gather(*jobs)
+        start = time.monotonic()
+        await asyncio.gather(*(one(at, ends[i % len(ends)], [prompt_of(draw, prompt_tokens) for _ in range(batch)], start)
+                               for i, at in enumerate(times)))
     asyncio.run(run())
     return mean(took)
 

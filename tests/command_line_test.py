@@ -87,7 +87,7 @@ class Usage(CommandLineTest):
             self.assertIn(f"troupe {command} ", done.stdout.split("Example:")[1])
 
     def test_help_has_no_limits_and_defaults_of_its_parser(self):
-        for command in ("run", "eval", "bench", "bench-server", "ps", "calibrate", "replay", "place", "simulate", "simulate-server", "trace"):
+        for command in ("run", "eval", "bench", "bench-server", "ps", "calibrate", "replay", "place", "simulate", "simulate-server", "simulate-ends", "trace"):
             told = troupe(command, "--help-all" if command == "trace" else "--help").stdout
             self.assertIn("--json", told)
             for words in ("{false}", "{true}", " in [", "NONNEGATIVE", "UINT"):
@@ -511,6 +511,11 @@ class Verify(CommandLineTest):
         expert = tensor["bytes"] // 8
         whole = troupe(*in_place)
         self.assertEqual(whole.returncode, 0, whole.stderr)
+
+        def verified(arguments):
+            return json.loads(troupe(*arguments, "--json", "-").stdout)["verified"]
+        self.assertGreater(verified(in_place), 0)
+        self.assertGreater(verified(("run", model, "--slots", 6, *prompt)), 0)
         self.flip(model, tensor["offset"] + 3 * expert + 1000)
         found = (rf"^troupe: {re.escape(str(model))}, byte {tensor['offset'] + 3 * expert}: tensor 'blk.1.ffn_down_exps.weight', expert 3: "
                  rf"checksum [0-9a-f]{{16}}, [0-9a-f]{{16}} expected by {re.escape(str(sums))}: it is damaged, or was changed ")
@@ -524,6 +529,7 @@ class Verify(CommandLineTest):
         sums.unlink()
         container.unlink()
         self.assertEqual(troupe(*in_place).returncode, 0)  # nobody has recorded what it should be
+        self.assertEqual(verified(in_place), 0)
         self.flip(model, tensor["offset"] + 3 * expert + 1000)
         self.assertEqual(troupe(*in_place).stdout, whole.stdout)
 

@@ -121,6 +121,19 @@ class PlaceAndSimulate(unittest.TestCase):
         self.assertGreater(hasty["dropped"], 0)
         self.assertEqual(hasty["answered"] + hasty["dropped"], 200)
 
+    def test_ends_and_their_cloud_are_played_with_recorded_requests_or_made_ones(self):
+        machines = ("--ends", 3, "--end-row-ms", 1, "--cloud-row-ms", 0.25)
+        ways = {way: self.run_json("simulate-ends", *machines, "--prompts", 4, "--rate", 3, "--place", way) for way in ("auto", "cloud", "end")}
+        self.assertEqual(ways["cloud"]["tokens"]["end"], 0)
+        self.assertEqual(ways["end"]["tokens"]["cloud"], 0)
+        self.assertLess(ways["auto"]["latency_s"]["mean"], ways["end"]["latency_s"]["mean"])
+        requests = self.folder / "requests.jsonl"
+        requests.write_text("".join(f'{{"timestamp": {1000 * i}, "input_length": {100 * i + 1}, "output_length": 2}}\n' for i in range(5)),
+                            encoding="utf-8")
+        played = self.run_json("simulate-ends", *machines, "--requests", requests, "--place", "end")
+        self.assertEqual((played["requests"], played["tokens"]["end"]), (5, 10))
+        self.assertAlmostEqual(played["latency_s"]["max"], 0.402, 3)
+
     def test_a_scenario_is_placed_as_the_simulation_places_it(self):
         scenario = json.loads(SCENARIO.read_text(encoding="utf-8"))
         scenario["placement"] = {"method": "uniform", "seed": 7}

@@ -48,6 +48,8 @@ struct ReadUse {
   // With at least one read under way; one that has ended counts until the loop comes by.
   double reading_seconds = 0;
   double stall_seconds = 0;  // in which there was nothing to compute before a load ended
+  // Experts whose bytes were found to be those that were recorded of them; each counts once.
+  std::uint64_t verified = 0;
 };
 
 // Answers that are not exact; none unless somebody allowed them.

@@ -40,7 +40,8 @@ Result<std::unique_ptr<ExpertStore>> OpenInPlace(const GgufModel& model,
             TROUPE_RETURN_IF_ERROR(checked->Check(id, parts));
             layouts[id.layer].Pack(parts, slot);
             return OkStatus();
-          }));
+          },
+          [checked] { return checked->verified(); }));
   // Headers were read through one opening and experts will be through another: of the same file.
   for (std::size_t i = 0; i < paths.size(); ++i) {
     if (store.files()[i].identity() == model.files()[i].identity()) continue;

@@ -253,6 +253,7 @@ ExpertUsage OffloadedExperts::usage() const {
   usage.reads = loader.reads;
   usage.bytes_read = loader.bytes_read;
   usage.reading_seconds = loader.busy_seconds;
+  usage.verified = std::as_const(*loads_).store().verified();
   usage.deciding_seconds = static_cast<double>(policy_.spent() + substituting_) * 1e-9;
   return usage;
 }

@@ -11,8 +11,8 @@
 
 #include "api/model_access.h"
 #include "base/mutex.h"
-#include "runtime/batch_forecast.h"
 #include "server/api_error.h"
+#include "server/cloud_line_up.h"
 #include "server/cut_host.h"
 #include "server/seconds_since.h"
 #include "server/served_model.h"
@@ -20,68 +20,6 @@
 
 namespace troupe {
 namespace {
-
-// Ends are told what a token of a prompt takes in a pass of this length.
-constexpr std::uint32_t kPromptRows = 256;
-
-// Who waits for less is not told of it: its first line would come as soon.
-constexpr double kWorthTelling = 0.02;
-
-// How long an answer waits until it is read. Before it has its turn: for those before it now. From
-// then on for what was with the model, as that ends and is read.
-class PlaceInLine {
- public:
-  PlaceInLine(const Model& model, const EndTurns& turns, std::uint64_t end, const void* who)
-      : model_(model), turns_(turns), end_(end), who_(who) {}
-
-  // Any thread, once, before the model is asked.
-  void HasTurn() {
-    const BatchCounters now = ModelAccess::CountersOf(model_);
-    answers_ = AnswersIn(now);
-    tokens_ = now.to_read;
-    ended_before_ = EndedOf(now);
-    read_before_ = ReadOf(now);
-    has_turn_ = true;
-  }
-
-  // Any thread.
-  double WaitSeconds() const {
-    const BatchCounters now = ModelAccess::CountersOf(model_);
-    std::size_t answers = AnswersIn(now), tokens = now.to_read;
-    if (has_turn_) {
-      const std::size_t ended = EndedOf(now) - ended_before_, read = ReadOf(now) - read_before_;
-      answers = std::min(answers, answers_ - std::min(answers_, ended));
-      tokens = std::min(tokens, tokens_ - std::min(tokens_, read));
-    } else {
-      const EndTurns::Ahead ahead = turns_.Before(end_, who_);
-      answers += ahead.answers;
-      tokens += ahead.tokens;
-    }
-    const std::uint32_t sequences = model_.plan().sequences;
-    return std::max(
-        troupe::WaitSeconds(answers, sequences, now.request_seconds),
-        ForecastOf(now, sequences, kPromptRows).read_seconds * static_cast<double>(tokens));
-  }
-
- private:
-  static std::size_t AnswersIn(const BatchCounters& counters) {
-    return counters.waiting + counters.reading + counters.decoding;
-  }
-  static std::size_t EndedOf(const BatchCounters& counters) {
-    return counters.finished + counters.cancelled + counters.failed;
-  }
-  static std::size_t ReadOf(const BatchCounters& counters) {
-    return counters.prompt_tokens + counters.cached_tokens;
-  }
-
-  const Model& model_;
-  const EndTurns& turns_;
-  const std::uint64_t end_;
-  const void* const who_;
-  std::atomic<bool> has_turn_ = false;  // those below are of then
-  std::size_t answers_ = 0, tokens_ = 0;
-  std::size_t ended_before_ = 0, read_before_ = 0;
-};
 
 class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
  public:
@@ -95,7 +33,6 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
         came_(call.came),
         turns_(shared.turns),
         end_(call.end),
-        place_(model(), shared.turns, call.end, this),
         begun_(call.has_begun) {}
 
   void Start(CloudRequest asked, const ForEnds& shared) {
@@ -114,7 +51,7 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
                                          EndTurns::Turn turn) { self->Begin(request, turn); });
     if (!enters) return Refuse(Status(Code::kUnavailable, "too many answers of this end wait"));
     if (gone_) turns_.Leave(end_, this);  // before it entered
-    if (!is_read_ && place_.WaitSeconds() > kWorthTelling) Write(Beat());
+    if (!is_read_ && WaitSeconds() > kWaitWorthTelling) Write(Beat());
   }
 
  private:
@@ -124,13 +61,18 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
   std::string Beat() {
     if (is_read_) return EncodeTokens({});
     told_wait_ = true;
-    return Encode(CloudWait{.seconds = place_.WaitSeconds()});
+    return Encode(CloudWait{.seconds = WaitSeconds()});
+  }
+
+  double WaitSeconds() const {
+    return place_.WaitSeconds(ModelAccess::CountersOf(model()), turns_.Before(end_, this),
+                              model().plan().sequences);
   }
 
   void Begin(const Request& request, EndTurns::Turn& turn) {
     if (gone_) return;  // while it waited: the turn is the next one's
     turn_.emplace(std::move(turn));
-    place_.HasTurn();
+    place_.HasTurn(ModelAccess::CountersOf(model()));
     const auto self = shared_from_this();
     Result<Generation> started = ModelAccess::Start(
         model(), request,
@@ -150,7 +92,7 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
   // An end that believes that it waits may take it back. While others are before it, what it has
   // was found in the prefix cache.
   void OnRead() {
-    if (place_.WaitSeconds() > kWorthTelling) return;
+    if (WaitSeconds() > kWaitWorthTelling) return;
     if (!is_read_.exchange(true) && told_wait_) Write(Beat());
   }
 
@@ -289,16 +231,9 @@ std::uint64_t EndOf(const HttpRequest& request) {
 }
 
 CloudLoad LoadOf(const ServedModel& served, const EndTurns::Ahead& ahead) {
-  const PartCounters cut = served.cuts == nullptr ? PartCounters() : served.cuts->counters();
-  const BatchCounters counters = ModelAccess::CountersOf(*served.model);
-  const BatchForecast now = ForecastOf(counters, served.model->plan().sequences, kPromptRows);
-  return {
-      .under_way = static_cast<std::uint32_t>(counters.waiting + counters.reading +
-                                              counters.decoding + cut.prompts_now + ahead.answers),
-      .to_read = counters.to_read + ahead.tokens,
-      .answer_seconds = counters.request_seconds,
-      .read_seconds = now.read_seconds,
-      .token_seconds = now.token_seconds};
+  const std::size_t cut_prompts = served.cuts == nullptr ? 0 : served.cuts->counters().prompts_now;
+  return LoadToTell(ModelAccess::CountersOf(*served.model), ahead, cut_prompts,
+                    served.model->plan().sequences);
 }
 
 CloudHello HelloTo(const ServedModel& served, const EndTurns::Ahead& ahead) {

@@ -138,6 +138,9 @@ void AddReads(const ExpertUsage& experts, MetricFamilies& families) {
   families.Counter("troupe_stall_seconds_total",
                    "Time in which nothing could be computed until a load ended",
                    experts.stall_seconds);
+  families.Counter("troupe_experts_verified_total",
+                   "Experts whose bytes were those that were recorded of them, each once",
+                   experts.verified);
   constexpr auto kAhead = "Loads begun before they were asked for, by what became of them";
   for (const auto& [end, loads] : {std::pair{"useful", experts.prefetch_useful},
                                    {"late", experts.prefetch_late},

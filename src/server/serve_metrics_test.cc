@@ -155,6 +155,7 @@ TEST_F(ServeMetricsTest, ReadsPrefetchesAndInexactAnswersAreTold) {
   ExpertUsage& experts = model_.experts;
   experts.reads = 1;
   experts.bytes_read = 2;
+  experts.verified = 6;
   experts.reading_seconds = 3.5;
   experts.stall_seconds = 4.5;
   experts.prefetch_useful = 5;
@@ -168,9 +169,10 @@ TEST_F(ServeMetricsTest, ReadsPrefetchesAndInexactAnswersAreTold) {
   experts.peer_q8 = 13;
   experts.grouped = 14;
   for (const char* line :
-       {"troupe_reads_total 1", "troupe_read_bytes_total 2", "troupe_reading_seconds_total 3.5",
-        "troupe_stall_seconds_total 4.5", R"(troupe_prefetches_total{end="useful"} 5)",
-        R"(troupe_prefetches_total{end="late"} 6)", R"(troupe_prefetches_total{end="cancelled"} 7)",
+       {"troupe_reads_total 1", "troupe_read_bytes_total 2", "troupe_experts_verified_total 6",
+        "troupe_reading_seconds_total 3.5", "troupe_stall_seconds_total 4.5",
+        R"(troupe_prefetches_total{end="useful"} 5)", R"(troupe_prefetches_total{end="late"} 6)",
+        R"(troupe_prefetches_total{end="cancelled"} 7)",
         R"(troupe_prefetches_total{end="wasted"} 8)",
         R"(troupe_inexact_total{kind="substituted"} 9)",
         R"(troupe_inexact_total{kind="dropped"} 10)", R"(troupe_inexact_total{kind="low_copy"} 11)",

@@ -21,7 +21,7 @@ constexpr PassCosts kCosts = {.pass_seconds = 1.2e-3,
                               .experts = 60,
                               .top_k = 4};
 
-BatchPlaySetup ASetup() { return {.costs = kCosts, .sequences = 16, .limits = {}}; }
+EngineSetup ASetup() { return {.costs = kCosts, .sequences = 16, .limits = {}}; }
 
 // Conversations in their order and lengths, coming `times` as slowly as they did.
 std::vector<PlayedRequest> Conversations(std::size_t count, double times) {
@@ -89,7 +89,7 @@ TEST(BatchPlay, NoGapIsMuchLongerThanAPassShouldTakeHoweverLongThePrompts) {
   EXPECT_LT(result.gap.greatest(), 1.5 * BatchLimits{}.target_seconds);
   EXPECT_LT(result.gap.Quantile(0.99), 1.1 * BatchLimits{}.target_seconds);
 
-  BatchPlaySetup by_tokens = ASetup();
+  EngineSetup by_tokens = ASetup();
   by_tokens.limits.target_seconds = std::numeric_limits<double>::infinity();
   const BatchPlayResult whole = PlayBatches(requests, by_tokens);
   EXPECT_GT(whole.gap.Quantile(0.99), 2 * result.gap.Quantile(0.99));
@@ -99,7 +99,7 @@ TEST(BatchPlay, NobodyStarvesBesideAStreamOfMoreUrgentPrompts) {
   // A prompt without a deadline, and then always more urgent ones than can be read.
   std::vector<PlayedRequest> requests = {AnAsk(0, 3000, 2)};
   for (int i = 0; i < 400; ++i) requests.push_back(AnAsk(0.2 * i, 400, 2, 1000));
-  BatchPlaySetup setup = ASetup();
+  EngineSetup setup = ASetup();
   const BatchPlayResult result = PlayBatches(requests, setup);
   EXPECT_EQ(result.answered, requests.size());
   EXPECT_GE(result.most_passed_over, setup.limits.most_passed_over);  // it did have to wait
@@ -112,7 +112,7 @@ TEST(BatchPlay, NobodyStarvesBesideAStreamOfMoreUrgentPrompts) {
 TEST(BatchPlay, DecodesOfMoreSequencesThanRowsTakeTurns) {
   std::vector<PlayedRequest> requests;
   for (int i = 0; i < 16; ++i) requests.push_back(AnAsk(0, 4, 50));
-  BatchPlaySetup setup = ASetup();
+  EngineSetup setup = ASetup();
   setup.limits.most_rows = 5;
   const BatchPlayResult result = PlayBatches(requests, setup);
   EXPECT_EQ(result.answered, 16u);

@@ -63,7 +63,7 @@ Result<ContainerStore> ContainerStore::Open(const std::string& path, const Model
   return ContainerStore(std::move(experts), std::move(index), precision);
 }
 
-std::uint64_t ContainerStore::checksums_verified() const { return verified_->count(); }
+std::uint64_t ContainerStore::verified() const { return verified_->count(); }
 
 std::size_t ContainerStore::PositionOf(std::uint32_t layer) const {
   TROUPE_CHECK(layer < positions_.size() && positions_[layer] >= 0);

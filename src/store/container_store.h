@@ -32,8 +32,7 @@ class ContainerStore final : public ExpertStore {
   ~ContainerStore() override;
 
   const ContainerIndex& index() const { return index_; }
-  // Experts whose checksum was verified; each counts once.
-  std::uint64_t checksums_verified() const;
+  std::uint64_t verified() const override;
 
   std::string_view name() const override { return "container"; }
   std::span<const DirectFile> files() const override { return {&file_, 1}; }

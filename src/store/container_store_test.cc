@@ -77,7 +77,7 @@ TEST_F(ContainerStoreTest, VerifiesEveryExpertOnce) {
     ASSERT_TRUE(Load(store, {1, 2}, slot).ok());
     ASSERT_TRUE(Load(store, {3, 0}, slot).ok());
   }
-  EXPECT_EQ(store.checksums_verified(), 2u);
+  EXPECT_EQ(store.verified(), 2u);
 }
 
 TEST_F(ContainerStoreTest, CountsAnExpertOnceThatThreadsVerifyAtOnce) {
@@ -90,7 +90,7 @@ TEST_F(ContainerStoreTest, CountsAnExpertOnceThatThreadsVerifyAtOnce) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(store.checksums_verified(), 3u);
+  EXPECT_EQ(store.verified(), 3u);
 }
 
 TEST_F(ContainerStoreTest, NamesFileLayerExpertAndOffsetOfADamagedExpertEveryTime) {
@@ -107,7 +107,7 @@ TEST_F(ContainerStoreTest, NamesFileLayerExpertAndOffsetOfADamagedExpertEveryTim
     EXPECT_THAT(status.message(), HasSubstr("`troupe pack MODEL` makes it anew"));
   }
   EXPECT_TRUE(Load(store, {3, 2}, slot).ok());
-  EXPECT_EQ(store.checksums_verified(), 1u);
+  EXPECT_EQ(store.verified(), 1u);
 }
 
 TEST_F(ContainerStoreTest, DoesNotMindDamagedPadding) {

@@ -95,12 +95,12 @@ TEST_F(CorruptedReadTest, IsTheErrorOfItsLoadAloneAndTheNextLoadIsWell) {
   }
   EXPECT_FALSE(Holds(1));
   EXPECT_EQ(loader_->stats().failures, 1u);
-  EXPECT_EQ(store_->checksums_verified(), 2u);
+  EXPECT_EQ(store_->verified(), 2u);
 
   for (const Status& status : LoadAll()) EXPECT_TRUE(status.ok()) << status.ToString();
   EXPECT_TRUE(Holds(1));
   EXPECT_EQ(loader_->stats().failures, 1u);
-  EXPECT_EQ(store_->checksums_verified(), 3u);
+  EXPECT_EQ(store_->verified(), 3u);
 }
 
 // The bytes came, so they are not asked for again within a load: that is for reads that fail.

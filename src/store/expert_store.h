@@ -50,6 +50,9 @@ class ExpertStore {
   // place. Called by one thread at a time for one slot; for different ones at once.
   virtual Status Finish(ExpertId id, std::span<const std::span<const std::byte>> parts,
                         std::span<std::byte> slot) = 0;
+
+  // Experts whose bytes were what was recorded of them; each counts once.
+  virtual std::uint64_t verified() const { return 0; }
 };
 
 }  // namespace troupe

@@ -23,10 +23,13 @@ class GgufStore final : public ExpertStore {
   // Checks the parts of an expert and puts them together in a slot; thread-safe.
   using Assemble = std::function<Status(
       ExpertId id, std::span<const std::span<const std::byte>> parts, std::span<std::byte> slot)>;
+  // Experts that were compared with what was recorded of them; thread-safe, null: none.
+  using Verified = std::function<std::uint64_t()>;
 
   // `layers`: three parts a layer, none for a layer without experts.
   static Result<GgufStore> Open(std::span<const std::string> paths,
-                                std::vector<std::vector<GgufExpertPart>> layers, Assemble assemble);
+                                std::vector<std::vector<GgufExpertPart>> layers, Assemble assemble,
+                                Verified verified = {});
 
   std::string_view name() const override { return "GGUF in place"; }
   std::span<const DirectFile> files() const override { return files_; }
@@ -34,14 +37,16 @@ class GgufStore final : public ExpertStore {
   bool direct() const override { return false; }
   Status Finish(ExpertId id, std::span<const std::span<const std::byte>> parts,
                 std::span<std::byte> slot) override;
+  std::uint64_t verified() const override { return verified_ ? verified_() : 0; }
 
  private:
   GgufStore(std::vector<DirectFile> files, std::vector<std::vector<GgufExpertPart>> layers,
-            Assemble assemble);
+            Assemble assemble, Verified verified);
 
   std::vector<DirectFile> files_;
   std::vector<std::vector<GgufExpertPart>> layers_;
   Assemble assemble_;
+  Verified verified_;
 };
 
 }  // namespace troupe

@@ -140,7 +140,7 @@ class SimulateServerCommand final : public Command {
   std::optional<std::size_t> most_;
   std::optional<double> timeout_s_;
   double times_ = 1, pass_ms_ = 1, row_ms_ = 1, expert_ms_ = 0.05, target_ms_ = 150;
-  BatchPlaySetup setup_{
+  EngineSetup setup_{
       .costs = {.layers = 24, .experts = 64, .top_k = 8}, .sequences = 16, .limits = {}};
 };
 

@@ -37,6 +37,7 @@ std::unique_ptr<Command> MakeRunCommand();
 std::unique_ptr<Command> MakeServeCommand();
 std::unique_ptr<Command> MakeSimulateCommand();
 std::unique_ptr<Command> MakeSimulateServerCommand();
+std::unique_ptr<Command> MakeSimulateEndsCommand();
 std::unique_ptr<Command> MakeSplitCommand();
 std::unique_ptr<Command> MakeMergeCommand();
 std::unique_ptr<Command> MakeSynthCommand();

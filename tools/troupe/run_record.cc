@@ -52,6 +52,7 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["bytes_read"] = usage.bytes_read;
   record["reading_s"] = usage.reading_seconds;
   record["stall_s"] = usage.stall_seconds;
+  record["verified"] = usage.verified;
   record["answers"] = {{"wait", usage.waited},
                        {"load", usage.loaded},
                        {"load_low", usage.loaded_low},

@@ -22,9 +22,10 @@ void ForEachSum(ExpertUsage& usage, const ExpertUsage& other, Change change) {
   each(ShareBy::kHits, std::pair(&hits, &other.hits), std::pair(&use_hits, &other.use_hits));
   each(ShareBy::kMisses, std::pair(&misses, &other.misses),
        std::pair(&use_misses, &other.use_misses), std::pair(&deciding, &other.deciding_seconds));
-  auto& [reads, bytes, reading, stall] = static_cast<ReadUse&>(usage);
+  auto& [reads, bytes, reading, stall, verified] = static_cast<ReadUse&>(usage);
   each(ShareBy::kMisses, std::pair(&reads, &other.reads), std::pair(&bytes, &other.bytes_read),
-       std::pair(&reading, &other.reading_seconds), std::pair(&stall, &other.stall_seconds));
+       std::pair(&reading, &other.reading_seconds), std::pair(&stall, &other.stall_seconds),
+       std::pair(&verified, &other.verified));
   auto& [waited, loaded, loaded_low, elsewhere] = static_cast<AnswerUse&>(usage);
   each(ShareBy::kMisses, std::pair(&waited, &other.waited), std::pair(&loaded, &other.loaded),
        std::pair(&loaded_low, &other.loaded_low), std::pair(&elsewhere, &other.elsewhere));
