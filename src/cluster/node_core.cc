@@ -31,7 +31,7 @@ NodeCore::NodeCore(NodeSelf self, NodeOptions options, Nanos now)
                 [this](const ClusterPlan& plan) { return Others(plan); }),
       now_(now),
       counted_(self_.hello.grid.Count()),
-      told_before_(options_.planner.half_life_seconds),
+      told_before_(options_.planner.half_life_seconds()),
       counted_since_(now),
       report_at_(now),
       planner_({.fingerprint = ModelText(self_.hello),

@@ -226,7 +226,7 @@ void NodeCore::AddWhatWasTold() {
   for (std::size_t i = 0; i < before.size(); ++i) {
     counted_[i] += static_cast<std::uint32_t>(std::lround(before[i]));
   }
-  told_before_ = AgedActivity(options_.planner.half_life_seconds);
+  told_before_ = AgedActivity(options_.planner.half_life_seconds());
 }
 
 void NodeCore::Plan(Nanos now) {

@@ -54,7 +54,7 @@ void Planner::Begin(Nanos now, const std::optional<ClusterPlan>& plan) {
 
 void Planner::OnReport(const std::string& name, const PeerReport& report) {
   const auto [entry, is_new] = told_.try_emplace(
-      name, Told{.facts = {}, .activity = AgedActivity(rules_.half_life_seconds)});
+      name, Told{.facts = {}, .activity = AgedActivity(rules_.half_life_seconds())});
   Told& told = entry->second;
   awaited_.erase(name);
   const auto most_held =

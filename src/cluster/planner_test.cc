@@ -60,6 +60,27 @@ TEST(Planner, AMoveIsWeighedWithTheDiskAndWithWhatARowTakesLongerElsewhere) {
   EXPECT_TRUE(FollowsAChange(measured)) << "rows that take a hundred times as long";
 }
 
+// Ten minutes of one workload, then a minute of the other.
+TEST(Planner, WhoPlansOftenFollowsAChangeSooner) {
+  const NodeMeasures measured{
+      .disk_bytes_per_second = 1e9, .seconds_a_remote_row = 1e-3, .links = {}};
+  const auto follows = [&](Nanos plan_every) {
+    Planner planner({.grid = kPlannedGrid, .expert_bytes = kExpertBytes},
+                    {.plan_every = plan_every});
+    const std::vector<Planner::Present> present = {{.name = "a", .round_trip_seconds = {}},
+                                                   {.name = "b", .round_trip_seconds = {}}};
+    planner.Begin(0, std::nullopt);
+    for (int i = 0; i < 66; ++i) {
+      planner.OnReport("a", ReportOfOne(i < 60, measured));
+      planner.OnReport("b", ReportOfOne(i >= 60, measured));
+    }
+    const ClusterPlan plan = ChoosePlan(planner.Job(present, std::nullopt).value()).value().plan;
+    return !plan.nodes[0].Wants({.layer = 0, .expert = 0});
+  };
+  EXPECT_TRUE(follows(15'000'000'000));
+  EXPECT_FALSE(follows(300'000'000'000)) << "ten minutes weigh more than one";
+}
+
 // Half of the 32 MiB come, which takes the link's time then.
 TEST(Planner, AMoveIsWeighedWithTheLinksByWhichExpertsMayCome) {
   NodeMeasures measured{.disk_bytes_per_second = 1e6, .seconds_a_remote_row = 1e-3, .links = {}};

@@ -57,6 +57,7 @@ CutOptions WithoutBases(const CutOptions& options) {
                        .layer = options.layer,
                        .chunk = options.chunk,
                        .code = options.code,
+                       .by_link = options.by_link,
                        .bases = {},
                        .before = options.before};
   return others;
@@ -162,7 +163,8 @@ Result<std::unique_ptr<CutDesk>> CutDesk::Create(Model& model, const Clock& cloc
                                             std::move(options), layers, width,
                                             engine.plan().memory.chunk));
   for (const std::uint32_t layer : desk->before_) {
-    TROUPE_RETURN_IF_ERROR(CheckCode(desk->options_.code, *desk->Basis(layer, /*exact=*/false)));
+    const StateCode code = desk->CodeOf(layer, /*exact=*/false);
+    TROUPE_RETURN_IF_ERROR(CheckCode(code, *desk->Basis(layer, /*exact=*/false)));
   }
   desk->say_ = std::move(say);
   desk->explain_ = std::move(explain);
@@ -171,7 +173,9 @@ Result<std::unique_ptr<CutDesk>> CutDesk::Create(Model& model, const Clock& cloc
   return desk;
 }
 
-std::optional<CutPlan> CutDesk::Plan(std::size_t tokens, bool one_token) const {
+std::optional<CutPlan> CutDesk::Plan(const AnswerTask& task) const {
+  const std::size_t tokens = task.read;
+  const bool one_token = task.one_token;
   // The cloud reads the others itself, and has the logits of the last one by that.
   const std::size_t prefix = one_token ? 0 : WholeTilesBefore(tokens);
   const std::size_t cut = one_token ? tokens : prefix;
@@ -180,7 +184,9 @@ std::optional<CutPlan> CutDesk::Plan(std::size_t tokens, bool one_token) const {
       under_way_ >= kMostUnderWay) {
     return std::nullopt;
   }
-  CutFacts facts = FactsNow();
+  // Rows of an answer that goes on behind keys and values cross exactly, too.
+  const bool by_link = one_token && !task.exact && !options_.by_link.empty();
+  CutFacts facts = FactsNow(task.exact || !one_token || by_link ? StateCode() : options_.code);
   if (!one_token) {
     facts.cloud_wait_seconds = facts_.cloud_wait_seconds;  // a sequence goes on behind it
     std::size_t all = 0, most = 0;                         // of a row: in all layers, and in one
@@ -193,13 +199,13 @@ std::optional<CutPlan> CutDesk::Plan(std::size_t tokens, bool one_token) const {
                                 static_cast<std::size_t>(kMostKeysOfChunk.count()) / all});
     facts.bytes_a_row_and_layer =
         static_cast<double>(all) / static_cast<double>(lane_->pool().layouts().size());
-    facts.bytes_a_row = static_cast<double>(width_ * sizeof(float));  // they cross exactly
   }
   std::optional<std::size_t> chunk = options_.chunk;
   if (!chunk && !meter_.measured()) {
     chunk = std::max(kLeastFirstChunk, (cut + kFirstChunks - 1) / kFirstChunks);
   }
-  std::optional<CutPlan> plan = PlanCut(facts, cut, chunk);
+  std::optional<CutPlan> plan =
+      by_link ? PlanCutByLink(facts, ShorterNow(), cut, chunk) : PlanCut(facts, cut, chunk);
   if (plan && !one_token) {
     plan->prefix = prefix;
     plan->seconds += facts_.cloud_read_seconds * static_cast<double>(tokens - prefix);
@@ -216,7 +222,7 @@ bool CutDesk::MaySendKeys() const {
   return facts_.cloud_goes_on && cloud_.has_room() && static_cast<std::size_t>(now) < kMostWithKeys;
 }
 
-CutFacts CutDesk::FactsNow() const {
+CutFacts CutDesk::FactsNow(const StateCode& code) const {
   CutFacts facts{.layers = layers_, .before = before_};
   // Exact rows are the longest.
   const std::size_t row_bytes = width_ * sizeof(float);
@@ -234,11 +240,31 @@ CutFacts CutDesk::FactsNow() const {
   facts.chunk_wait_seconds =
       std::max(meter_.ChunkWaitSeconds(clock_.Now()), std::min(facts_.cloud_reads_seconds, pass));
   facts.round_trip_seconds = facts_.round_trip_seconds;
-  const CutBasis& basis = *Basis(before_.front(), options_.code.exact());
-  facts.bytes_a_row = static_cast<double>(
-      StateRowBytes(options_.code, width_, options_.code.exact() ? 0 : basis.kept.size()));
+  facts.bytes_a_row = RowBytesBefore(before_.front(), code);
   facts.bytes_a_second = meter_.bytes_a_second();
   return facts;
+}
+
+double CutDesk::RowBytesBefore(std::uint32_t layer, const StateCode& code) const {
+  const std::size_t kept = code.exact() ? 0 : Basis(layer, /*exact=*/false)->kept.size();
+  return static_cast<double>(StateRowBytes(code, width_, kept));
+}
+
+std::vector<ShorterRows> CutDesk::ShorterNow() const {
+  std::vector<ShorterRows> shorter;
+  for (const std::uint32_t layer : before_) {
+    const StateCode code = CodeOf(layer, /*exact=*/false);
+    if (code.exact()) continue;
+    shorter.push_back({.layer = layer, .bytes_a_row = RowBytesBefore(layer, code)});
+  }
+  return shorter;
+}
+
+StateCode CutDesk::CodeOf(std::uint32_t layer, bool exact) const {
+  if (exact) return {};
+  if (options_.by_link.empty()) return options_.code;
+  const auto found = options_.by_link.find(layer);
+  return found == options_.by_link.end() ? StateCode() : found->second;
 }
 
 double CutDesk::LeftSeconds() const {
@@ -258,10 +284,12 @@ TokenSource::Stop CutDesk::Start(const RunAsk& ask, bool exact, const CutPlan& p
   const double first_rows =
       LeftSeconds() +
       plan.layer * meter_.EndLayerSeconds(plan.chunk, facts_.own_read_seconds, layers_);
+  const bool crosses_exactly =
+      exact || plan.prefix > 0 || (!options_.by_link.empty() && !plan.lossy);
   if (under_way_++ == 0) any_since_ = clock_.Now();
   Result<std::shared_ptr<CutRun>> run = CutRun::Start(*this,
                                                       {.request = ask.request,
-                                                       .exact = exact || plan.prefix > 0,
+                                                       .exact = crosses_exactly,
                                                        .plan = plan,
                                                        .name = ++last_name_,
                                                        .drafts = ask.drafts,
@@ -307,7 +335,7 @@ const std::shared_ptr<const CutBasis>& CutDesk::Basis(std::uint32_t layer, bool 
 }
 
 Result<StateEncoder> CutDesk::EncoderFor(std::uint32_t layer, bool exact) {
-  const StateCode code = exact ? StateCode() : options_.code;
+  const StateCode code = CodeOf(layer, exact);
   const auto found = encoders_.find({layer, code.exact()});
   if (found != encoders_.end()) return found->second;
   TROUPE_ASSIGN_OR_RETURN(StateEncoder encoder,

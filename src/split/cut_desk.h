@@ -28,10 +28,13 @@
 namespace troupe {
 
 struct CutOptions {
-  std::size_t tokens = 0;                  // of cut prompts at a time; 0: none is cut
-  std::optional<std::uint32_t> layer;      // always before this one; absent: where it is best
-  std::optional<std::size_t> chunk;        // tokens at a time; absent: as many as is best
-  StateCode code;                          // of rows; requests that want exactness cross exactly
+  std::size_t tokens = 0;              // of cut prompts at a time; 0: none is cut
+  std::optional<std::uint32_t> layer;  // always before this one; absent: where it is best
+  std::optional<std::size_t> chunk;    // tokens at a time; absent: as many as is best
+  StateCode code;                      // of rows; requests that want exactness cross exactly
+  // By layer, in place of that one code: rows cross by it where the link makes it worth a loss, and
+  // exactly elsewhere.
+  std::map<std::uint32_t, StateCode> by_link = {};
   std::vector<CutBasis> bases;             // that were fitted
   std::vector<std::uint32_t> before = {};  // of any layer: those that are looked at; empty: some
 };
@@ -74,8 +77,8 @@ class CutDesk final : public CutWorld {
   ~CutDesk() override;
 
   void SetFacts(const Facts& facts) { facts_ = facts; }
-  // For a prompt of that many tokens, and an answer of one or of more; absent: it is not cut.
-  std::optional<CutPlan> Plan(std::size_t tokens, bool one_token) const;
+  // For a prompt and its answer; absent: it is not cut.
+  std::optional<CutPlan> Plan(const AnswerTask& task) const;
   // What the end's engine still has to compute of those that are under way.
   double LeftSeconds() const;
   // Whether hardly any was cut yet, so that nobody can say what it takes.
@@ -110,9 +113,12 @@ class CutDesk final : public CutWorld {
 
   CutDesk(const Clock& clock, CloudSource& cloud, std::shared_ptr<Door> door, CutOptions options,
           std::uint32_t layers, std::uint32_t width, std::size_t most_rows);
-  CutFacts FactsNow() const;
+  CutFacts FactsNow(const StateCode& code) const;
+  std::vector<ShorterRows> ShorterNow() const;
+  double RowBytesBefore(std::uint32_t layer, const StateCode& code) const;
+  StateCode CodeOf(std::uint32_t layer, bool exact) const;
   bool MaySendKeys() const;
-  // Of rows that cross exactly, or by the code that was asked for.
+  // Of rows that cross exactly, or by a code.
   const std::shared_ptr<const CutBasis>& Basis(std::uint32_t layer, bool exact) const;
 
   const Clock& clock_;

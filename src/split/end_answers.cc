@@ -250,7 +250,7 @@ class EndAnswers::Impl final : public AnswerWorld {
     if (cuts_ != nullptr && own) facts.end->wait_seconds += cuts_->LeftSeconds();
     if (cuts_ != nullptr && !now) {
       TellCuts(own, cloud);
-      facts.cut = cuts_->Plan(task.read, task.one_token);
+      facts.cut = cuts_->Plan(task);
       facts.cuts_are_new = cuts_->is_new();
     }
     return rule_->Choose(task, facts, now);

@@ -35,7 +35,8 @@ AnswerTask SplitAnswer::Task() const {
   const std::size_t expected = std::max(usual - std::min(usual, said), kLeastExpected);
   return {.read = text_.prompt().size() + said,
           .tokens = std::min(most, expected),
-          .one_token = request_.max_tokens == request_.begun.size() + 1 && !request_.rule};
+          .one_token = request_.max_tokens == request_.begun.size() + 1 && !request_.rule,
+          .exact = crosses_exactly_};
 }
 
 PlaceChoice SplitAnswer::Begin() {

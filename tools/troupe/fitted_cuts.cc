@@ -7,7 +7,6 @@
 
 #include "io/text_file.h"
 #include "runtime/container_path.h"
-#include "split/codec/cut_file.h"
 #include "troupe/remark.h"
 
 namespace troupe {
@@ -17,7 +16,7 @@ std::string FileOf(const std::string& model) { return PathBeside(model, ".cuts.j
 
 }  // namespace
 
-std::vector<CutBasis> FittedBases(const std::string& model, const ModelFingerprint& fingerprint) {
+std::vector<PricedCut> FittedCuts(const std::string& model, const ModelFingerprint& fingerprint) {
   const std::string path = FileOf(model);
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return {};
@@ -29,9 +28,23 @@ std::vector<CutBasis> FittedBases(const std::string& model, const ModelFingerpri
            file.ok() ? path + ": its cuts are of another model" : file.status().message());
     return {};
   }
+  return std::move(file->cuts);
+}
+
+std::vector<CutBasis> BasesOf(std::vector<PricedCut> cuts) {
   std::vector<CutBasis> bases;
-  for (PricedCut& cut : file->cuts) bases.push_back(std::move(cut.basis));
+  for (PricedCut& cut : cuts) bases.push_back(std::move(cut.basis));
   return bases;
+}
+
+std::map<std::uint32_t, StateCode> CodesWithin(const std::vector<PricedCut>& cuts,
+                                               double most_loss) {
+  std::map<std::uint32_t, StateCode> codes;
+  for (const PricedCut& cut : cuts) {
+    const StateCode code = ChooseCode(cut, most_loss);
+    if (!code.exact()) codes.emplace(cut.basis.layer, code);
+  }
+  return codes;
 }
 
 // While it is read its text and its values lie beside what comes of them, which is shorter than

@@ -2,18 +2,26 @@
 // memory that it takes. The file is docs/formats/cuts.md's.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
 #include "split/codec/cut_basis.h"
+#include "split/codec/cut_file.h"
 #include "store/model_fingerprint.h"
 
 namespace troupe {
 
-// Of codes that were fitted for cuts of this model; none where nobody has fitted any, and none,
-// with a note, where the file is of no use.
-std::vector<CutBasis> FittedBases(const std::string& model, const ModelFingerprint& fingerprint);
+// For cuts of this model; none where nobody has fitted any, and none, with a note, where the file
+// is of no use.
+std::vector<PricedCut> FittedCuts(const std::string& model, const ModelFingerprint& fingerprint);
+std::vector<CutBasis> BasesOf(std::vector<PricedCut> cuts);
+// By layer, of each cut the shortest code that loses at most this share of perplexity; none of a
+// cut of which that is the exact one.
+std::map<std::uint32_t, StateCode> CodesWithin(const std::vector<PricedCut>& cuts,
+                                               double most_loss);
 
 // Of reading and having them, at most; nothing where there is no such file.
 Bytes BytesOfFittedBases(const std::string& model);

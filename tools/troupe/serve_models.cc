@@ -78,7 +78,7 @@ std::shared_ptr<CutHost> OpenCutsFor(Model& model, const ServeFlags& flags) {
   if (tokens == 0) return nullptr;
   Result<std::shared_ptr<CutHost>> host =
       CutHost::Create(engine, ModelAccess::GapsOf(model), tokens,
-                      FittedBases(flags.model(), *engine.fingerprint()));
+                      BasesOf(FittedCuts(flags.model(), *engine.fingerprint())));
   if (host.ok()) return *std::move(host);
   Remark("no prompts are cut by layers: {}\n", host.status().message());
   return nullptr;
@@ -198,8 +198,16 @@ Status ServeModels::OpenEnd(const ServeFlags& flags, const ModelProof& proof,
   TROUPE_ASSIGN_OR_RETURN(EndOptions options, flags.split().Read());
   options.proof = proof;
   if (flags.split().reads_bases()) {
-    options.cuts.bases =
-        FittedBases(flags.model(), *ModelAccess::EngineOf(*served.model).fingerprint());
+    std::vector<PricedCut> cuts =
+        FittedCuts(flags.model(), *ModelAccess::EngineOf(*served.model).fingerprint());
+    if (const std::optional<double> most = flags.split().cut_loss()) {
+      options.cuts.by_link = CodesWithin(cuts, *most);
+      if (options.cuts.by_link.empty()) {
+        Remark("note: rows of cut prompts cross exactly: no measured code loses at most {:g} %\n",
+               100 * *most);
+      }
+    }
+    options.cuts.bases = BasesOf(std::move(cuts));
   }
   options.device = std::move(device);
   options.only_drafts_lose = served.exact = only_drafts_lose;

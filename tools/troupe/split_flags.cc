@@ -76,6 +76,13 @@ void SplitFlags::AddTo(Options& options) {
       .Suggest({"floats", "int8", "int4"})
       .Type("CODE");
   options
+      .Add("--cut-loss", cut_loss_percent_,
+           "Of perplexity, that such rows may lose: where the link is slow they cross by the "
+           "shortest code that `troupe calibrate --cut` has measured to keep to this, else exactly")
+      .Between(0.0, 100.0)
+      .Excludes("--cut-code")
+      .Type("PERCENT");
+  options
       .Add("--cut-tokens", cut_tokens_,
            "Tokens of prompts that are cut at a time (1024 of an end, 4096 of a cloud; 0: none), "
            "for which there is memory beside that of other answers")
@@ -113,6 +120,7 @@ Status SplitFlags::CheckUsage() const {
       {"--place", rule_ != none.rule_},
       {"--cut-chunk", chunk_.has_value()},
       {"--cut-code", cuts_.code != none.cuts_.code},
+      {"--cut-loss", cut_loss_percent_.has_value()},
       {"--place-beta", route_aware_.beta != none.route_aware_.beta},
       {"--place-end-s", route_aware_.end_seconds != none.route_aware_.end_seconds},
       {"--most-experts", most_experts_percent_ != none.most_experts_percent_},

@@ -30,7 +30,13 @@ class SplitFlags {
   // cloud, which any end may ask.
   bool reads_bases() const {
     const CutOptions of_end = cuts();
-    return cut_tokens_of_cloud() > 0 || (of_end.tokens > 0 && !of_end.code.exact());
+    return cut_tokens_of_cloud() > 0 ||
+           (of_end.tokens > 0 && (!of_end.code.exact() || cut_loss_percent_));
+  }
+  // Share of perplexity that rows of cut prompts may lose, where the link is slow.
+  std::optional<double> cut_loss() const {
+    if (!cut_loss_percent_) return std::nullopt;
+    return *cut_loss_percent_ / 100;
   }
   // Of either: that others know by a proof what is served here.
   bool any() const { return has_cloud() || for_ends_; }
@@ -46,6 +52,7 @@ class SplitFlags {
   double most_experts_percent_ = 40;
   CutOptions cuts_;
   std::optional<std::size_t> chunk_;
+  std::optional<double> cut_loss_percent_;
   std::optional<std::size_t> cut_tokens_;  // absent: as many as is usual
   RouteAwareLimits route_aware_;
 };

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "testing/temp_folder.h"
+#include "troupe/fitted_cuts.h"
 #include "troupe/serve_flags.h"
 #include "troupe/split_metrics.h"
 
@@ -82,6 +83,24 @@ TEST(SplitFlags, SayHowPromptsAreCut) {
             4096u);
 }
 
+TEST(SplitFlags, ALimitOfLossPicksOfEachCutTheShortestMeasuredCodeThatKeepsToIt) {
+  const auto flags = ServeFlags::Read({"m.gguf", "--cloud", "http://x", "--cut-loss", "1"}).value();
+  EXPECT_TRUE(flags->CheckUsage().ok());
+  EXPECT_TRUE(flags->split().reads_bases());
+  EXPECT_EQ(flags->split().cut_loss(), 0.01);
+  const StateCode int8{.form = StateForm::kInt8}, int4{.form = StateForm::kInt4};
+  const auto cut = [&](std::uint32_t layer, double loss_of_int4) {
+    PricedCut priced{.basis = PlainBasis(layer, 256)};
+    priced.codes = {{.code = {}}, {.code = int8, .loss_most = 0.002}};
+    priced.codes.push_back({.code = int4, .loss_most = loss_of_int4});
+    return priced;
+  };
+  const std::vector<PricedCut> cuts = {cut(2, 0.012), cut(4, 0.008)};
+  using Codes = std::map<std::uint32_t, StateCode>;
+  EXPECT_EQ(CodesWithin(cuts, 0.01), (Codes{{2, int8}, {4, int4}}));
+  EXPECT_EQ(CodesWithin(cuts, 0.001), Codes());
+}
+
 TEST(SplitFlags, MistakesAreToldInOneLine) {
   EXPECT_THAT(SplitMistakeIn({"--place", "cloud"}), HasSubstr("--place needs --cloud"));
   EXPECT_THAT(SplitMistakeIn({"--cloud-key", "f"}), HasSubstr("--cloud"));
@@ -92,6 +111,9 @@ TEST(SplitFlags, MistakesAreToldInOneLine) {
               HasSubstr("expected layers:N"));
   EXPECT_THAT(SplitMistakeIn({"--cloud", "http://x", "--cut-code", "int7"}), HasSubstr("int8"));
   EXPECT_THAT(SplitMistakeIn({"--cut-code", "int8"}), HasSubstr("--cut-code needs --cloud"));
+  EXPECT_THAT(SplitMistakeIn({"--cut-loss", "1"}), HasSubstr("--cut-loss needs --cloud"));
+  EXPECT_THAT(SplitMistakeIn({"--cloud", "http://x", "--cut-loss", "1", "--cut-code", "int8"}),
+              HasSubstr("--cut-code"));
   EXPECT_THAT(SplitMistakeIn({"--cut-tokens", "9"}), HasSubstr("--cut-tokens needs"));
 }
 

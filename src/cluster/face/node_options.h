@@ -1,6 +1,7 @@
 // What a node of a cluster is told to be.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -22,8 +23,14 @@ struct PlannerRules {
   Nanos gather = 5'000'000'000;
   // A node that has been away so long is left out of the next plan, which is made at once.
   Nanos forget_after = 60'000'000'000;
-  double half_life_seconds = 600;  // of activations
-  std::uint32_t copies = 1;        // of each expert, where memory allows
+  std::uint32_t copies = 1;  // of each expert, where memory allows
+
+  // Of activations: who plans often wants plans that follow, so what was asked before the last few
+  // of them counts for little.
+  double half_life_seconds() const {
+    constexpr double kMost = 600, kPlans = 2;
+    return std::min(kMost, kPlans * static_cast<double>(plan_every) * 1e-9);
+  }
 };
 
 struct NodeOptions {

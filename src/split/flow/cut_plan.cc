@@ -11,6 +11,7 @@ constexpr Nanos kWaitHalves = 2'000'000'000;
 // Rows below which a chunk is mostly what every pass takes.
 constexpr std::size_t kLeastChunk = 16;
 constexpr std::size_t kMostChunks = 16;
+constexpr double kWorthLosing = 1.05;
 
 double Seconds(const std::function<double(std::size_t)>& of_layer, std::uint32_t layers,
                std::size_t rows) {
@@ -66,6 +67,23 @@ std::optional<CutPlan> PlanCut(const CutFacts& facts, std::size_t tokens,
       }
     }
     if (chunk) break;
+  }
+  return best;
+}
+
+std::optional<CutPlan> PlanCutByLink(const CutFacts& facts, std::span<const ShorterRows> shorter,
+                                     std::size_t tokens, std::optional<std::size_t> chunk) {
+  const std::optional<CutPlan> exact = PlanCut(facts, tokens, chunk);
+  std::optional<CutPlan> best = exact;
+  for (const ShorterRows& rows : shorter) {
+    CutFacts of_layer = facts;
+    of_layer.before = {rows.layer};
+    of_layer.bytes_a_row = rows.bytes_a_row;
+    std::optional<CutPlan> plan = PlanCut(of_layer, tokens, chunk);
+    if (!plan) continue;
+    plan->lossy = true;
+    const bool is_worth_it = !exact || kWorthLosing * plan->seconds < exact->seconds;
+    if (is_worth_it && (!best || plan->seconds < best->seconds)) best = plan;
   }
   return best;
 }

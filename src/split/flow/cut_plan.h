@@ -40,6 +40,7 @@ struct CutPlan {
   // Tokens of the prompt that cross with their keys and values, and the cloud goes on behind them
   // by itself; 0: all of them without, for an answer of one token.
   std::size_t prefix = 0;
+  bool lossy = false;  // its rows cross in the fewer bytes of PlanCutByLink
 
   bool operator==(const CutPlan&) const = default;
 };
@@ -54,6 +55,18 @@ std::vector<std::size_t> ChunksOf(std::size_t tokens, std::size_t chunk);
 // would be best.
 std::optional<CutPlan> PlanCut(const CutFacts& facts, std::size_t tokens,
                                std::optional<std::size_t> chunk = std::nullopt);
+
+// A code by which rows before that layer cross in fewer bytes, and lose something.
+struct ShorterRows {
+  std::uint32_t layer = 0;
+  double bytes_a_row = 0;
+};
+
+// The best cut of exact rows, which `facts` says, or the best of shorter ones where the link makes
+// so much of a difference that it is worth a loss.
+std::optional<CutPlan> PlanCutByLink(const CutFacts& facts, std::span<const ShorterRows> shorter,
+                                     std::size_t tokens,
+                                     std::optional<std::size_t> chunk = std::nullopt);
 
 // What chunks have taken here: of each side a layer's seconds by rows, of the link bytes a second.
 class CutMeter {

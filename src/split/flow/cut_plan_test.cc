@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <deque>
+#include <vector>
 
 #include "base/rng.h"
 #include "split/flow/cut_flow.h"
@@ -163,6 +165,43 @@ TEST(CutMeter, KnowsWhatChunksTookOnEachSideAndOnTheLink) {
   EXPECT_DOUBLE_EQ(meter.ChunkWaitSeconds(3'000'000'000), 0.005) << "nobody has waited since";
   meter.OnLink(1000, 0.005, 0.01);
   EXPECT_GT(meter.bytes_a_second(), 1e6) << "it took no more than the round trip";
+}
+
+TEST(PlanCutByLink, RowsAreShortenedOnlyWhereTheLinkMakesItWorthALoss) {
+  const std::vector<ShorterRows> shorter = {{.layer = 2, .bytes_a_row = 1100},
+                                            {.layer = 4, .bytes_a_row = 600}};
+  const CutFacts fast = Facts(0.0002, 0.0001, 10'000), slow = Facts(0.0002, 0.0001, 10);
+  const CutPlan at_once = PlanCutByLink(fast, shorter, 256).value();
+  EXPECT_EQ(at_once, PlanCut(fast, 256));
+  EXPECT_FALSE(at_once.lossy);
+  const CutPlan short_rows = PlanCutByLink(slow, shorter, 256).value();
+  EXPECT_TRUE(short_rows.lossy);
+  EXPECT_EQ(short_rows.layer, 4u) << "whose rows are the shortest";
+  EXPECT_LT(1.05 * short_rows.seconds, PlanCut(slow, 256)->seconds);
+  EXPECT_EQ(PlanCutByLink(slow, {}, 256), PlanCut(slow, 256));
+}
+
+// Whatever the machines are like: never slower than exact rows, and lossy for a gain alone.
+TEST(PlanCutByLink, ALossAlwaysGainsTime) {
+  const std::uint64_t seed = TestSeed();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Rng rng(seed);
+  int lossy = 0;
+  for (int round = 0; round < 300; ++round) {
+    const CutFacts facts =
+        Facts(0.001 * rng.Uniform(), 0.001 * rng.Uniform(), std::exp(7 * rng.Uniform()));
+    const std::vector<ShorterRows> shorter = {{.layer = 4, .bytes_a_row = 4096 * rng.Uniform()}};
+    const CutPlan plan = PlanCutByLink(facts, shorter, 200).value();
+    const CutPlan exact = PlanCut(facts, 200).value();
+    lossy += plan.lossy ? 1 : 0;
+    if (plan.lossy) {
+      EXPECT_LT(1.05 * plan.seconds, exact.seconds);
+    } else {
+      EXPECT_EQ(plan, exact);
+    }
+  }
+  EXPECT_GT(lossy, 20);
+  EXPECT_LT(lossy, 280);
 }
 
 }  // namespace

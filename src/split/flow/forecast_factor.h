@@ -29,7 +29,7 @@ class ForecastFactor {
 
  private:
   // What is rarely measured has to be learned from few, and not to be forgotten soon.
-  static constexpr double kNewest = 0.5, kLeast = 0.25, kMost = 8;
+  static constexpr double kNewest = 0.5, kLeast = 0.25, kMost = 16;
   static constexpr Nanos kHalves = 300'000'000'000;
 
   double factor_ = 1;

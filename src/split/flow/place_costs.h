@@ -12,6 +12,7 @@ struct AnswerTask {
   std::size_t read = 0;    // tokens before the next one, as far as nobody has kept them
   std::size_t tokens = 0;  // to be chosen, as far as can be known
   bool one_token = false;  // that is all there will be
+  bool exact = true;       // rows of its prompt may lose nothing where they cross a cut
 
   bool operator==(const AnswerTask&) const = default;
 };

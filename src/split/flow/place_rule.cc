@@ -42,10 +42,17 @@ class SoonerFinish final : public PlaceRule {
   PlaceChoice Choose(const AnswerTask& task, const PlaceFacts& facts,
                      const std::optional<UnderWay>& now) const override {
     std::optional<CutPlan> cut = now ? std::nullopt : facts.cut;
-    // What nobody has measured is tried where hardly more than a prompt is at stake.
-    if (cut && facts.cuts_are_new && cut->prefix > 0) cut.reset();
+    // What nobody has measured is tried where hardly more than a prompt is at stake, and where it
+    // waits for nobody: among others each of its chunks waits for a pass of theirs.
+    const bool is_busy = (facts.cloud && facts.cloud->wait_seconds > 0) ||
+                         (facts.end && facts.end->wait_seconds > 0);
+    if (cut && facts.cuts_are_new && (cut->prefix > 0 || is_busy)) cut.reset();
     if (cut && facts.cuts_are_new) {
-      return {.place = Side::kCloud, .why = "cuts are not measured yet", .cut = cut};
+      return {.place = Side::kCloud,
+              .why = "cuts are not measured yet",
+              .seconds = facts.cut_factor * cut->seconds,
+              .factor = facts.cut_factor,
+              .cut = cut};
     }
     // The cloud is the strong one, until somebody has measured.
     if (!facts.end || !facts.cloud) {

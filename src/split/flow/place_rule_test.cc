@@ -99,7 +99,15 @@ TEST(PlaceRule, APromptIsCutWhereThatIsExpectedToBeSooner) {
   facts.cut->seconds = 2.29;
   EXPECT_FALSE(Choose("auto", facts, {}, task).cut) << "for hardly any gain";
   facts.cuts_are_new = true;
-  EXPECT_TRUE(Choose("auto", facts, {}, task).cut) << "what it takes is to be measured";
+  facts.cut_factor = 2;
+  EXPECT_FALSE(Choose("auto", facts, {}, task).cut) << "nobody waits for what is only tried";
+  facts.cloud->wait_seconds = 0;
+  const PlaceChoice tried = Choose("auto", facts, {}, task);
+  EXPECT_TRUE(tried.cut) << "what it takes is to be measured";
+  EXPECT_EQ(tried.seconds, 2 * 2.29) << "by which the next ones are judged";
+  EXPECT_EQ(tried.factor, 2);
+  facts.end->wait_seconds = 1;
+  EXPECT_FALSE(Choose("auto", facts, {}, task).cut);
 }
 
 TEST(PlaceRule, ALongerAnswerBehindACutCountsItsTokensInTheCloud) {
