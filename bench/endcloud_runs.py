@@ -108,8 +108,9 @@ def engine_costs(machine, prompt_tokens, batch, here):
         return await took(1), await took(batch)
     one, all_of_them = asyncio.run(both())
     passes = -(-batch * prompt_tokens // PASS_ROWS)
+    assert passes < batch, "some prompts share a pass, or a pass and its rows cannot be told apart"
     row = (all_of_them - passes * one) / (prompt_tokens * (batch - passes))
-    row = min(max(row, 1e-6), all_of_them / (prompt_tokens * batch))
+    row = min(max(row, 2e-6), all_of_them / (prompt_tokens * batch))
     return {"pass_ms": 1000 * max(0.0, one - prompt_tokens * row), "row_ms": 1000 * row}
 
 
@@ -117,7 +118,7 @@ def predicted(troupe, costs, setting, place, load):
     """What `troupe simulate-ends` says of a load: seconds of a request on average, and requests a second."""
     options = ["--ends", setting.ends, "--round-trip-ms", setting.round_trip_ms, "--one-key", "--place", place]
     for side in ("end", "cloud"):
-        options += [f"--{side}-pass-ms", costs[side]["pass_ms"], f"--{side}-row-ms", costs[side]["row_ms"]]
+        options += [f"--{side}-pass-cost-ms", costs[side]["pass_ms"], f"--{side}-row-cost-ms", costs[side]["row_ms"]]
     done = subprocess.run([str(word) for word in [troupe, "simulate-ends", *options, *load, "--json", "-"]], check=True,
                           capture_output=True, text=True)
     return json.loads(done.stdout)

@@ -122,7 +122,7 @@ class PlaceAndSimulate(unittest.TestCase):
         self.assertEqual(hasty["answered"] + hasty["dropped"], 200)
 
     def test_ends_and_their_cloud_are_played_with_recorded_requests_or_made_ones(self):
-        machines = ("--ends", 3, "--end-row-ms", 1, "--cloud-row-ms", 0.25)
+        machines = ("--ends", 3, "--end-row-cost-ms", 1, "--cloud-row-cost-ms", 0.25)
         ways = {way: self.run_json("simulate-ends", *machines, "--prompts", 4, "--rate", 3, "--place", way) for way in ("auto", "cloud", "end")}
         self.assertEqual(ways["cloud"]["tokens"]["end"], 0)
         self.assertEqual(ways["end"]["tokens"]["cloud"], 0)
@@ -133,6 +133,11 @@ class PlaceAndSimulate(unittest.TestCase):
         played = self.run_json("simulate-ends", *machines, "--requests", requests, "--place", "end")
         self.assertEqual((played["requests"], played["tokens"]["end"]), (5, 10))
         self.assertAlmostEqual(played["latency_s"]["max"], 0.402, 3)
+        self.assertGreater(played["requests_per_s"], 0.5)
+        for words, options in ((["excludes"], ("--rate", 1, "--together", 2)), (["1e+07 requests"], ("--rate", 1e6, "--seconds", 1e6))):
+            self.assert_fails(2, words, "simulate-ends", *options)
+        quiet = self.run_json("simulate-ends", "--rate", 0.001, "--seconds", 0.1, "--place", "end")
+        self.assertEqual((quiet["requests"], quiet["busy"]["end"], quiet["moved"]), (0, 0, 0))
 
     def test_a_scenario_is_placed_as_the_simulation_places_it(self):
         scenario = json.loads(SCENARIO.read_text(encoding="utf-8"))

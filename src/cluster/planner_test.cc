@@ -70,12 +70,16 @@ TEST(Planner, WhoPlansOftenFollowsAChangeSooner) {
     const std::vector<Planner::Present> present = {{.name = "a", .round_trip_seconds = {}},
                                                    {.name = "b", .round_trip_seconds = {}}};
     planner.Begin(0, std::nullopt);
-    for (int i = 0; i < 66; ++i) {
-      planner.OnReport("a", ReportOfOne(i < 60, measured));
-      planner.OnReport("b", ReportOfOne(i >= 60, measured));
-    }
-    const ClusterPlan plan = ChoosePlan(planner.Job(present, std::nullopt).value()).value().plan;
-    return !plan.nodes[0].Wants({.layer = 0, .expert = 0});
+    const auto report = [&](bool lower, int times) {
+      for (int i = 0; i < times; ++i) {
+        planner.OnReport("a", ReportOfOne(lower, measured));
+        planner.OnReport("b", ReportOfOne(!lower, measured));
+      }
+    };
+    report(true, 60);
+    const PlanChoice first = ChoosePlan(planner.Job(present, std::nullopt).value()).value();
+    report(false, 6);
+    return ChoosePlan(planner.Job(present, first.plan).value())->adoption.adopt();
   };
   EXPECT_TRUE(follows(15'000'000'000));
   EXPECT_FALSE(follows(300'000'000'000)) << "ten minutes weigh more than one";

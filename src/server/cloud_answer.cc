@@ -65,8 +65,9 @@ class CloudAnswer : public std::enable_shared_from_this<CloudAnswer> {
   }
 
   double WaitSeconds() const {
-    return place_.WaitSeconds(ModelAccess::CountersOf(model()), turns_.Before(end_, this),
-                              model().plan().sequences);
+    const BatchCounters now = ModelAccess::CountersOf(model());
+    const EndTurns::Ahead ahead = place_.has_turn() ? EndTurns::Ahead() : turns_.Before(end_, this);
+    return place_.WaitSeconds(now, ahead, model().plan().sequences);
   }
 
   void Begin(const Request& request, EndTurns::Turn& turn) {

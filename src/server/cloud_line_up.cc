@@ -46,7 +46,9 @@ double PlaceInLine::WaitSeconds(const BatchCounters& now, const EndTurns::Ahead&
                                 std::uint32_t sequences) const {
   std::size_t answers = AnswersIn(now), tokens = now.to_read;
   if (has_turn_) {
-    const std::size_t ended = EndedOf(now) - ended_before_, read = ReadOf(now) - read_before_;
+    // Counters may be older than those of its turn.
+    const std::size_t ended = EndedOf(now) - std::min(EndedOf(now), ended_before_);
+    const std::size_t read = ReadOf(now) - std::min(ReadOf(now), read_before_);
     answers = std::min(answers, answers_ - std::min(answers_, ended));
     tokens = std::min(tokens, tokens_ - std::min(tokens_, read));
   } else {

@@ -1,6 +1,6 @@
 // Who is before an answer of an end in its cloud, and for how long: what a cloud tells of its load,
 // and of the wait of an answer that is there already. By the counters of its engine and by the
-// turns of ends; pure.
+// turns of ends, without asking either.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,8 @@ class PlaceInLine {
  public:
   // Once, before the engine is asked.
   void HasTurn(const BatchCounters& now);
-  // `ahead`: of this answer, until it has its turn.
+  bool has_turn() const { return has_turn_; }
+  // `ahead`: of this answer, and not looked at once it has its turn.
   double WaitSeconds(const BatchCounters& now, const EndTurns::Ahead& ahead,
                      std::uint32_t sequences) const;
 

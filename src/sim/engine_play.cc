@@ -62,6 +62,10 @@ std::vector<EnginePlay::Progress> EnginePlay::EndPass() {
   return done;
 }
 
+bool EnginePlay::HasBegun(RequestId request) const {
+  return std::ranges::find(active_, request, &Asked::request) != active_.end();
+}
+
 std::size_t EnginePlay::reading() const {
   return static_cast<std::size_t>(
       std::ranges::count_if(active_, [](const Asked& asked) { return asked.prompt_left > 0; }));

@@ -57,12 +57,14 @@ class EnginePlay {
     return std::erase_if(waiting_, unwanted) + std::erase_if(active_, unwanted);
   }
 
-  // Nothing if there is no work. Until PassEnded it is under way, and nothing else may begin.
+  // Nothing if there is no work. Until EndPass it is under way, and nothing else may begin.
   std::optional<Pass> BeginPass();
   // By rows, decodes first.
   std::vector<Progress> EndPass();
 
   bool has_work() const { return !waiting_.empty() || !active_.empty(); }
+  // It has a sequence.
+  bool HasBegun(RequestId request) const;
   std::size_t waiting() const { return waiting_.size(); }
   std::size_t reading() const;
   std::size_t decoding() const { return active_.size() - reading(); }

@@ -66,6 +66,8 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
         is_beside_(IsBeside(ask)),
         left_(ask.left ? ask.left : std::make_shared<RunLeft>()),
         prompt_tokens_(is_cut_ ? 0 : PromptTokensOf(ask.request)),
+        wanted_(ask.request.max_tokens -
+                std::min(ask.request.max_tokens, ask.request.begun.size())),
         events_(std::move(events)),
         start_(clock.Now()) {
     ++state_->runs;
@@ -100,6 +102,9 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
 
   void Stop() {
     if (ended_) return;
+    // With all of its tokens it ends there, too: the last line, which tells the cloud's load, is on
+    // its way, and the connection serves others.
+    if (tokens_ >= wanted_) return End();
     Measure({});
     Close();
   }
@@ -121,6 +126,7 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
   }
   void Close() {
     End();
+    closed_ = true;
     if (cancel_) cancel_();
   }
 
@@ -134,7 +140,7 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
     const Result<std::vector<std::string>> lines = lines_.Take(piece);
     if (!lines.ok()) return Break(lines.status());
     for (const std::string& text : *lines) {
-      if (ended_) return;
+      if (closed_) return;
       const Result<CloudLine> line = DecodeCloudLine(text);
       if (!line.ok()) return Break(line.status());
       OnLine(*line);
@@ -152,6 +158,8 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
 
   void OnLine(const CloudLine& line) {
     const auto self = shared_from_this();  // an event may let go of it
+    if (const auto* const end = std::get_if<CloudEnd>(&line)) return OnLastLine(*end);
+    if (ended_) return;
     if (const auto* const some = std::get_if<CloudTokens>(&line)) {
       left_->begun = true;
       if (some->tokens.empty()) return events_.on_heard();
@@ -162,19 +170,21 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
     } else if (const auto* const wait = std::get_if<CloudWait>(&line)) {
       BeginsIn(wait->seconds);
       events_.on_heard();
-    } else if (const auto* const end = std::get_if<CloudEnd>(&line)) {
-      left_->begun = true;  // also where the first token has ended it
-      Measure(*end);
-      End();
-      Note(*state_, end->load, clock_.Now());
-      if (state_->on_load) state_->on_load();
-      Close();
-      events_.on_end(end->reason, {});
     } else if (std::holds_alternative<CloudReady>(line)) {
       if (events_.on_ready) events_.on_ready();
     } else {
       Break(std::get<CloudFailure>(line).status, !is_cut_);
     }
+  }
+
+  void OnLastLine(const CloudEnd& end) {
+    left_->begun = true;  // also where the first token has ended it
+    Measure(end);
+    const bool is_told = !ended_;
+    End();
+    Note(*state_, end.load, clock_.Now());
+    if (state_->on_load) state_->on_load();
+    if (is_told) events_.on_end(end.reason, {});
   }
 
   static double Seconds(Nanos nanos) { return static_cast<double>(nanos) * 1e-9; }
@@ -203,12 +213,13 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
   const std::optional<std::uint64_t> name_;
   const bool is_cut_, is_beside_;
   const std::shared_ptr<RunLeft> left_;
-  const std::size_t prompt_tokens_;
+  const std::size_t prompt_tokens_, wanted_;  // wanted_: of its answer, at most
   const RunEvents events_;
   const Nanos start_;
   HttpClient::Cancel cancel_;
   bool is_sent_ = false;
-  bool ended_ = false;
+  bool ended_ = false;   // nothing is told of it any more
+  bool closed_ = false;  // nothing is heard of it any more
   bool has_drafts_ = false;
   int status_ = 0;
   std::string error_;  // the body of what is not 200

@@ -67,7 +67,7 @@ class CloudSourceTest : public testing::Test {
          .on_failure = [this](const Status& why) { failure_ = why; }});
   }
 
-  HttpClient client_{{.silence = std::chrono::milliseconds(5000)}};
+  HttpClient client_{{.silence = std::chrono::milliseconds(5000), .kept_connections = 2}};
   MonotonicClock clock_;
   std::function<void(HttpReply&)> answer_;
   HttpRequest asked_;
@@ -278,6 +278,31 @@ TEST_F(CloudSourceTest, WhoIsStoppedSaysNothingMoreAndMakesRoom) {
   EXPECT_EQ(full->code(), Code::kResourceExhausted);
   Run(std::string(kEnd) + "\n");
   EXPECT_EQ(end_, FinishReason::kEndToken) << "a run has its place again";
+}
+
+// As of each answer that ends by its length: the end knows that before the cloud says so.
+TEST_F(CloudSourceTest, WhoIsStoppedWithAllOfItsTokensStillHearsTheLoadAndKeepsTheConnection) {
+  answer_ = [](HttpReply& reply) {
+    reply.Begin({});
+    reply.Write(std::string("[1]\n") + kEnd + "\n");
+    reply.End();
+  };
+  for (int round = 0; round < 3; ++round) {
+    TokenSource::Stop stop;
+    Request request{.prompt = std::vector<TokenId>{7}, .begun = {5}};
+    request.max_tokens = 2;
+    stop =
+        source_->Start({.request = std::move(request)},
+                       {.on_tokens = [&](std::span<const TokenId>) { stop(); },
+                        .on_end = [](FinishReason, const Usage&) { ADD_FAILURE(); },
+                        .on_failure = [](const Status& why) { ADD_FAILURE() << why.message(); }});
+    client_.Run();
+    EXPECT_EQ(source_->runs(), 0u);
+    EXPECT_NEAR(source_->ReadsSeconds(), 5, 0.5) << "100 tokens of others";
+  }
+  EXPECT_THAT(troubles_, IsEmpty());
+  EXPECT_EQ(server_->counters().requests, 3u);
+  EXPECT_EQ(server_->counters().accepted, 1u);
 }
 
 TEST_F(CloudSourceTest, AStopFromWithinAnEventIsTheLastOfIt) {

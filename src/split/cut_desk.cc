@@ -166,6 +166,10 @@ Result<std::unique_ptr<CutDesk>> CutDesk::Create(Model& model, const Clock& cloc
     const StateCode code = desk->CodeOf(layer, /*exact=*/false);
     TROUPE_RETURN_IF_ERROR(CheckCode(code, *desk->Basis(layer, /*exact=*/false)));
   }
+  if (say && !desk->options_.by_link.empty() && desk->ShorterNow().empty()) {
+    say("rows of cut prompts cross exactly: no code was measured of the layers they are cut "
+        "before");
+  }
   desk->say_ = std::move(say);
   desk->explain_ = std::move(explain);
   desk->lane_ =

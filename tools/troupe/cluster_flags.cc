@@ -75,8 +75,9 @@ void ClusterFlags::AddTo(Options& options) {
       .Type("N");
   options
       .Add("--plan-every-s", plan_every_seconds_,
-           "How often it looks whether another plan pays (300); nodes tell it what their users "
-           "activate at least twice as often")
+           "How often it looks whether another plan pays (300): a move has to pay within about "
+           "three "
+           "plans. Nodes tell it what their users activate at least twice as often")
       .Between(std::uint32_t{2}, std::uint32_t{86'400})
       .Type("SECONDS");
   options

@@ -13,7 +13,8 @@
 namespace troupe {
 namespace {
 
-constexpr double kLongestPlayedMs = 1e6;
+constexpr double kLongestPlayedMs = 1e4;
+constexpr double kMostPlayedRequests = 1e7;
 
 class SimulateEndsCommand final : public Command {
  public:
@@ -37,11 +38,17 @@ class SimulateEndsCommand final : public Command {
         .Add("--rate", load_.per_second,
              "Requests a second of all ends together, at random times (--together instead)")
         .Between(1e-6, 1e6)
+        .Excludes("--requests")
+        .Excludes("--together")
         .Type("X");
     options
         .Add("--requests", recorded_,
              "Recorded requests instead, with their times and lengths, as of `troupe "
              "simulate-server`")
+        .Excludes("--together")
+        .Excludes("--prompt")
+        .Excludes("--answer")
+        .Excludes("--seconds")
         .Type("FILE");
     options
         .Add("--together", load_.together, "Requests that each end has under way at all times (1)")
@@ -51,10 +58,10 @@ class SimulateEndsCommand final : public Command {
         .Between(1u, 10'000u)
         .Type("N");
     options.Add("--prompt", load_.prompt_tokens, "Tokens of a prompt (256)")
-        .Between(1u, 10'000'000u)
+        .Between(1u, 1'000'000u)
         .Type("N");
     options.Add("--answer", load_.answer_tokens, "Tokens of an answer (1)")
-        .Between(1u, 10'000'000u)
+        .Between(1u, 1'000'000u)
         .Type("N");
     options.Add("--seconds", load_.seconds, "How long requests come (20)")
         .Between(0.1, 1e6)
@@ -67,6 +74,12 @@ class SimulateEndsCommand final : public Command {
         .Type("RULE");
     options.Heading(kOutputHeading);
     AddJsonOption(options, json_);
+  }
+
+  Status CheckUsage() const override {
+    if (load_.per_second * load_.seconds <= kMostPlayedRequests) return OkStatus();
+    return InvalidArgument("--rate {} for {} s: at most {:.0e} requests are played",
+                           load_.per_second, load_.seconds, kMostPlayedRequests);
   }
 
   Status Run() override {
@@ -99,14 +112,14 @@ class SimulateEndsCommand final : public Command {
                         std::uint32_t sequences) {
     engine.sequences = sequences;
     options
-        .Add(fmt::format("--{}-pass-ms", who), engine.pass_ms,
+        .Add(fmt::format("--{}-pass-cost-ms", who), engine.pass_ms,
              fmt::format("What a pass of the {} takes by itself (0)", who))
         .Between(0.0, kLongestPlayedMs)
         .Type("MS");
     options
-        .Add(fmt::format("--{}-row-ms", who), engine.row_ms,
+        .Add(fmt::format("--{}-row-cost-ms", who), engine.row_ms,
              "And for each token that is read or chosen (1)")
-        .Between(1e-6, kLongestPlayedMs)
+        .Between(1e-3, kLongestPlayedMs)
         .Type("MS");
     options
         .Add(fmt::format("--{}-parallel", who), engine.sequences,

@@ -203,8 +203,10 @@ Status ServeModels::OpenEnd(const ServeFlags& flags, const ModelProof& proof,
     if (const std::optional<double> most = flags.split().cut_loss()) {
       options.cuts.by_link = CodesWithin(cuts, *most);
       if (options.cuts.by_link.empty()) {
-        Remark("note: rows of cut prompts cross exactly: no measured code loses at most {:g} %\n",
-               100 * *most);
+        Remark(
+            "note: rows of cut prompts cross exactly: `troupe calibrate --cut` has measured no "
+            "code that loses at most {:g} %\n",
+            100 * *most);
       }
     }
     options.cuts.bases = BasesOf(std::move(cuts));

@@ -100,12 +100,15 @@ void CutMeter::OnCloud(std::size_t rows, std::uint32_t layers, double waited, do
   waited_at_ = now;
 }
 
-// A message that took hardly more than the round trip says that the link is at least so fast.
+// A message that took hardly more than the round trip says that the link is at least so fast: how
+// fast it is, longer ones say.
 void CutMeter::OnLink(std::size_t bytes, double seconds, double round_trip) {
   constexpr double kLeastShare = 0.1;
-  const double sending = std::max(seconds - round_trip, kLeastShare * seconds);
+  const double least = kLeastShare * seconds, sending = std::max(seconds - round_trip, least);
   if (sending <= 0) return;
   const double found = static_cast<double>(bytes) / sending;
+  const bool is_bound = seconds - round_trip < least;
+  if (is_bound && found <= bytes_a_second_) return;
   bytes_a_second_ =
       bytes_a_second_ == 0 ? found : bytes_a_second_ + kNewestChunk * (found - bytes_a_second_);
 }

@@ -169,8 +169,8 @@ TEST(CutMeter, KnowsWhatChunksTookOnEachSideAndOnTheLink) {
 
 TEST(PlanCutByLink, RowsAreShortenedOnlyWhereTheLinkMakesItWorthALoss) {
   const std::vector<ShorterRows> shorter = {{.layer = 2, .bytes_a_row = 1100},
-                                            {.layer = 4, .bytes_a_row = 600}};
-  const CutFacts fast = Facts(0.0002, 0.0001, 10'000), slow = Facts(0.0002, 0.0001, 10);
+                                            {.layer = 4, .bytes_a_row = 200}};
+  const CutFacts fast = Facts(0.00005, 0.0001, 10'000), slow = Facts(0.00005, 0.0001, 10);
   const CutPlan at_once = PlanCutByLink(fast, shorter, 256).value();
   EXPECT_EQ(at_once, PlanCut(fast, 256));
   EXPECT_FALSE(at_once.lossy);

@@ -19,7 +19,12 @@ constexpr double kWithoutBeginning = 0.2;  // of the time: when the load is not 
 class EndCloudPlay {
  public:
   EndCloudPlay(const EndCloudSetup& setup, const EndCloudLoad& load, const PlaceRule& rule)
-      : setup_(setup), load_(load), cloud_(agenda_, setup.cloud), rng_(load.seed) {
+      : setup_(setup),
+        load_(load),
+        seconds_(load.recorded.empty() ? load.seconds
+                                       : std::max(load.recorded.back().seconds, 1e-9)),
+        cloud_(agenda_, setup.cloud),
+        rng_(load.seed) {
     for (std::uint32_t i = 0; i < setup.ends; ++i) {
       ends_.push_back(
           std::make_unique<PlayedEnd>(agenda_, cloud_, rule,
@@ -33,7 +38,7 @@ class EndCloudPlay {
   EndCloudResult Play() {
     for (std::size_t i = 0; i < ends_.size(); ++i) Warm(i, kWarmings);
     RunUntilIdle();
-    before_ = Counts();
+    for (const auto& end : ends_) end->ForgetCounts();
     const double end_before = EndBusy(), cloud_before = cloud_.engine().busy_seconds();
     start_ = agenda_.Seconds();
     if (!load_.recorded.empty()) {
@@ -48,14 +53,11 @@ class EndCloudPlay {
     RunUntilIdle();
     const double took = agenda_.Seconds() - start_;
     result_.answers = Counts();
-    for (std::size_t i : {0, 1}) {
-      result_.answers.begun[i] -= before_.begun[i];
-      result_.answers.flow.tokens[i] -= before_.flow.tokens[i];
+    if (took > 0) {
+      result_.end_busy = (EndBusy() - end_before) / took / static_cast<double>(ends_.size());
+      result_.cloud_busy = (cloud_.engine().busy_seconds() - cloud_before) / took;
     }
-    result_.end_busy = (EndBusy() - end_before) / took / static_cast<double>(ends_.size());
-    result_.cloud_busy = (cloud_.engine().busy_seconds() - cloud_before) / took;
-    result_.per_second =
-        static_cast<double>(over_late_) / ((1 - kWithoutBeginning) * load_.seconds);
+    result_.per_second = static_cast<double>(over_late_) / ((1 - kWithoutBeginning) * seconds_);
     return result_;
   }
 
@@ -93,7 +95,7 @@ class EndCloudPlay {
         if (--*left > 0) return;
         const double now = agenda_.Seconds();
         result_.latency.Note(now - came);
-        const double at = (now - start_) / load_.seconds;
+        const double at = (now - start_) / seconds_;
         over_late_ += at > kWithoutBeginning && at <= 1 ? 1 : 0;
         --under_way_;
         on_over();
@@ -139,6 +141,7 @@ class EndCloudPlay {
 
   const EndCloudSetup& setup_;
   const EndCloudLoad& load_;
+  const double seconds_;  // in which requests come
   Agenda agenda_;
   PlayedCloud cloud_;
   std::vector<std::unique_ptr<PlayedEnd>> ends_;
@@ -147,7 +150,6 @@ class EndCloudPlay {
   std::size_t next_end_ = 0;
   std::size_t under_way_ = 0, to_come_ = 0;  // requests
   std::uint64_t over_late_ = 0;
-  PlayedEndCounts before_;
   EndCloudResult result_;
 };
 

@@ -217,7 +217,7 @@ class PlayedEnd::Answer : public std::enable_shared_from_this<Answer> {
     };
     // Either may come when this answer is gone.
     end_.agenda_.After(end_.HalfWay(), [end = &end_, far, to_read, tokens, lines] {
-      if (!far->left) far->id = end->cloud_.Start(end->setup_.key, to_read, tokens, lines);
+      far->id = end->cloud_.Start(end->setup_.key, to_read, tokens, lines);
     });
     runs_[run] = [end = &end_, far, leave] {
       leave();
@@ -251,6 +251,7 @@ PlayedEnd::~PlayedEnd() = default;
 
 void PlayedEnd::Ask(std::uint32_t prompt, std::uint32_t tokens, std::function<void()> on_over,
                     std::optional<Side> first) {
+  std::erase_if(answers_, [](const auto& one) { return one->over(); });
   const auto answer = std::make_shared<Answer>(*this, prompt, tokens, std::move(on_over));
   answers_.push_back(answer);
   ++counts_.begun[static_cast<std::size_t>(answer->Begin(first))];

@@ -1,7 +1,7 @@
 // An end on a virtual clock: places its answers, follows them and moves them by the objects of the
 // live one (place_rule.h, answer_flow.h, cloud_queue.h, reading_line.h, cloud_watch.h), with an
 // engine of its own and a cloud behind a link. Of what a live end does it leaves out drafts, cuts,
-// faults and the bytes on the link.
+// faults and the bytes on the link; and it sees an engine's counters at once, not one pass later.
 #pragma once
 
 #include <array>
@@ -48,6 +48,7 @@ class PlayedEnd {
            std::optional<Side> first = {});
 
   const PlayedEndCounts& counts() const { return counts_; }
+  void ForgetCounts() { counts_ = {}; }
   const PlayedEngine& engine() const { return engine_; }
 
  private:

@@ -23,8 +23,10 @@ RequestId PlayedEngine::Start(std::uint32_t prompt, std::uint32_t tokens, Played
 }
 
 void PlayedEngine::Stop(RequestId request) {
-  if (asked_.erase(request) == 0) return;
+  const auto asked = asked_.extract(request);
+  if (asked.empty()) return;
   unwanted_.insert(request);
+  if (asked.mapped().since) NoteTime(*asked.mapped().since);
   ++sums_.cancelled;
 }
 
@@ -35,6 +37,9 @@ void PlayedEngine::BeginPass() {
   const std::optional<EnginePlay::Pass> pass = engine_.BeginPass();
   if (!pass) return;
   in_pass_ = true;
+  for (auto& [request, asked] : asked_) {
+    if (!asked.since && engine_.HasBegun(request)) asked.since = agenda_.Now();
+  }
   pace_.PassBegins(agenda_.Now());
   busy_seconds_ += pass->seconds;
   agenda_.After(pass->seconds, [this, pass = *pass] { EndPass(pass); });
@@ -44,12 +49,7 @@ void PlayedEngine::EndPass(const EnginePlay::Pass& pass) {
   in_pass_ = false;
   const std::vector<EnginePlay::Progress> all = engine_.EndPass();
   sums_.prompt_tokens += pass.prompts;
-  pace_.PassEnded(pass.prompts, engine_.to_read() > 0, agenda_.Now());
-  const auto began = agenda_.Now() - static_cast<Nanos>(pass.seconds * 1e9);
-  for (const EnginePlay::Progress& done : all) {
-    const auto asked = asked_.find(done.request);
-    if (asked != asked_.end() && !asked->second.since) asked->second.since = began;
-  }
+  pace_.PassEnded(pass.prompts, engine_.reading() > 0, agenda_.Now());
   for (const EnginePlay::Progress& done : all) Tell(done);
   BeginPass();
 }
@@ -68,10 +68,14 @@ void PlayedEngine::Tell(const EnginePlay::Progress& done) {
 
 void PlayedEngine::Finish(RequestId request) {
   const auto asked = asked_.extract(request);
-  const double took = static_cast<double>(agenda_.Now() - *asked.mapped().since) * 1e-9;
+  NoteTime(*asked.mapped().since);
+  ++sums_.finished;
+}
+
+void PlayedEngine::NoteTime(Nanos since) {
+  const double took = static_cast<double>(agenda_.Now() - since) * 1e-9;
   const double mean = sums_.request_seconds;
   sums_.request_seconds = mean == 0 ? took : mean + kNewestAnswer * (took - mean);
-  ++sums_.finished;
 }
 
 BatchCounters PlayedEngine::counters() const {

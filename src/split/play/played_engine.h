@@ -42,13 +42,14 @@ class PlayedEngine {
   struct Asked {
     PlayedRun run;
     std::uint32_t prompt = 0;
-    std::optional<Nanos> since = {};  // its first pass
+    std::optional<Nanos> since = {};  // it has a sequence
   };
 
   void BeginPass();
   void EndPass(const EnginePlay::Pass& pass);
   void Tell(const EnginePlay::Progress& done);
   void Finish(RequestId request);
+  void NoteTime(Nanos since);
 
   Agenda& agenda_;
   const EngineSetup setup_;

@@ -1,0 +1,72 @@
+// Which cuts a desk plans, by what it was told and has measured.
+#include "split/cut_desk.h"
+
+#include <gtest/gtest.h>
+
+#include "api/tiny_model_for_test.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::uint32_t kLayer = 3;
+
+class CutDeskTest : public testing::Test {
+ protected:
+  void Open(CutOptions options) {
+    options.tokens = 256;
+    options.layer = kLayer;
+    desk_ = CutDesk::Create(*model_, clock_, cloud_, [](const std::function<void()>&) {},
+                            std::move(options), {}, {})
+                .value();
+    desk_->SetFacts({.own_read_seconds = 1e-3,
+                     .cloud_read_seconds = 1e-4,
+                     .round_trip_seconds = 1e-3,
+                     .cloud_tokens = 256,
+                     .cloud_goes_on = true});
+  }
+  void MeasureLink(double bytes_a_second) {
+    desk_->meter().OnLink(static_cast<std::size_t>(bytes_a_second), 1.001, 1e-3);
+  }
+  void TearDown() override {
+    desk_.reset();
+    model_->Close();
+  }
+
+  std::unique_ptr<Model> model_ = OpenTiny({.sequences = 2});
+  MonotonicClock clock_;
+  HttpClient client_{{}};
+  CloudSource cloud_{client_, clock_, {}, [](const Status&) {}};
+  std::unique_ptr<CutDesk> desk_;
+};
+
+constexpr AnswerTask kMayLose{.read = 64, .tokens = 1, .one_token = true, .exact = false};
+constexpr AnswerTask kMustNot{.read = 64, .tokens = 1, .one_token = true, .exact = true};
+constexpr AnswerTask kGoesOn{.read = 64, .tokens = 20, .one_token = false, .exact = false};
+
+TEST_F(CutDeskTest, ByTheLinkRowsLoseSomethingOnlyWhereItIsSlowAndNeverForThoseThatMustNot) {
+  Open({.by_link = {{kLayer, {.form = StateForm::kInt8}}}});
+  MeasureLink(1e9);
+  EXPECT_FALSE(desk_->Plan(kMayLose)->lossy);
+  Open({.by_link = {{kLayer, {.form = StateForm::kInt8}}}});
+  MeasureLink(1e5);
+  const std::optional<CutPlan> shorter = desk_->Plan(kMayLose), exact = desk_->Plan(kMustNot);
+  EXPECT_TRUE(shorter->lossy);
+  EXPECT_FALSE(exact->lossy);
+  EXPECT_LT(1.05 * shorter->seconds, exact->seconds);
+  const std::optional<CutPlan> longer = desk_->Plan(kGoesOn);
+  EXPECT_TRUE(longer && !longer->lossy) << "its keys and values are of exact rows";
+  EXPECT_TRUE(desk_->EncoderFor(kLayer, /*exact=*/true)->code().exact());
+  EXPECT_EQ(desk_->EncoderFor(kLayer, /*exact=*/false)->code().form, StateForm::kInt8);
+}
+
+TEST_F(CutDeskTest, WithoutALimitOfLossACodeIsAlwaysTheOneThatWasAskedFor) {
+  Open({.code = {.form = StateForm::kInt4}});
+  MeasureLink(1e5);
+  const std::optional<CutPlan> plan = desk_->Plan(kMayLose);
+  EXPECT_FALSE(plan->lossy) << "nothing is chosen";
+  EXPECT_LT(plan->seconds, desk_->Plan(kMustNot)->seconds) << "by as many bytes as cross";
+  EXPECT_EQ(desk_->EncoderFor(kLayer, /*exact=*/false)->code().form, StateForm::kInt4);
+}
+
+}  // namespace
+}  // namespace troupe
