@@ -168,3 +168,16 @@ def synthesized(troupe, folder, experts):
         subprocess.run([troupe, "synth", model, "--shape", shape, "--type", "Q8_0"], check=True, capture_output=True)
         subprocess.run([troupe, "pack", model], check=True, capture_output=True)
     return model
+
+
+def gate_of_groups(troupe, model, text):
+    """The file of a gate of four groups for this model. What else is learned of the text lies beside a link of the model, so that
+    the other ways do not use it."""
+    folder = model.parent / f"{model.stem}-groups"
+    folder.mkdir(exist_ok=True)
+    link, gate = folder / model.name, folder / f"{model.stem}.groups.json"
+    if not gate.exists():
+        if not link.exists():
+            link.symlink_to(model.resolve())
+        subprocess.run([troupe, "calibrate", link, "--text", text, "--tokens", "4096", "--groups", "4"], check=True, capture_output=True)
+    return gate
