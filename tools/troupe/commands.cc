@@ -92,8 +92,10 @@ constexpr CommandInfo kCommands[] = {
      "--pass-ms 100",
      MakeSimulateServerCommand},
     {"simulate-ends", "Simulate weak machines that share a strong one with their users",
-     "  troupe simulate-ends --ends 6 --end-row-cost-ms 1.4 --cloud-row-cost-ms 0.3 --prompts 4 --rate 6\n"
-     "  troupe simulate-ends --ends 3 --end-row-cost-ms 1.4 --cloud-row-cost-ms 0.3 --together 3 --place cloud",
+     "  troupe simulate-ends --ends 6 --end-row-cost-ms 1.4 --cloud-row-cost-ms 0.3 --prompts 4 "
+     "--rate 6\n"
+     "  troupe simulate-ends --ends 3 --end-row-cost-ms 1.4 --cloud-row-cost-ms 0.3 --together 3 "
+     "--place cloud",
      MakeSimulateEndsCommand},
     {"split", "Write a model in several files", "  troupe split model.gguf parts/model --size 4GiB",
      MakeSplitCommand},

@@ -13,7 +13,8 @@ namespace troupe {
 
 class ForecastFactor {
  public:
-  // `expected`: with `factor`, the one of when it was predicted; other answers may have ended since.
+  // `expected`: with `factor`, the one of when it was predicted; other answers may have ended
+  // since.
   void OnAnswer(double expected_seconds, double factor, double seconds, Nanos now) {
     if (expected_seconds <= 0 || factor <= 0) return;
     const double found = std::clamp(factor * seconds / expected_seconds, kLeast, kMost);
