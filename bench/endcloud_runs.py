@@ -178,8 +178,8 @@ def where_it_ran(metrics):
     seen |= {f"{place}_tokens": total(f'troupe_split_tokens_total{{place="{place}"}}') for place in ("end", "cloud")}
     for way in ("end", "cloud", "cut"):
         answers, said, took = (total(f'troupe_split_{name}_total{{way="{way}"}}')
-                               for name in ("foretold_answers", "foretold_seconds", "foretold_took_seconds"))
-        seen[f"{way}_foretold"] = (answers, said / answers, took / answers) if answers else None
+                               for name in ("predicted_answers", "predicted_seconds", "predicted_took_seconds"))
+        seen[f"{way}_predicted"] = (answers, said / answers, took / answers) if answers else None
     seen["moved"] = total('troupe_split_moved_total{place="end"}') + total('troupe_split_moved_total{place="cloud"}')
     rows = sum(total(f'troupe_split_cut_rows_total{{code="{code}"}}') for code in ("exact", "lossy"))
     seen["row_bytes"] = total("troupe_split_cut_bytes_total") / rows if rows else 0.0
@@ -195,8 +195,8 @@ def lanes_text(seen):
     return "; while prompts were cut " + ", ".join(f"{lane} {100 * seen[f'{lane}_busy']:.0f} %" for lane in ("end", "link", "cloud")) + " busy"
 
 
-def foretold_text(when, seen):
-    said = [f"{way} {said[1]:.2f} and {said[2]:.2f} ({said[0]:.0f})" for way in ("end", "cloud", "cut") if (said := seen[f"{way}_foretold"])]
+def prediction_text(when, seen):
+    said = [f"{way} {said[1]:.2f} and {said[2]:.2f} ({said[0]:.0f})" for way in ("end", "cloud", "cut") if (said := seen[f"{way}_predicted"])]
     return f"; {when}: {seen['moved']:.0f} answers moved; seconds predicted and measured: " + ", ".join(said) if said else ""
 
 

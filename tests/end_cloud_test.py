@@ -172,8 +172,8 @@ class Split(unittest.TestCase):
     def split(self, name, place=None):
         return self.end.metric(f"troupe_split_{name}" + (f'{{place="{place}"}}' if place else ""))
 
-    def foretold(self, way):
-        return [self.end.metric(f'troupe_split_foretold_{what}_total{{way="{way}"}}')
+    def predicted(self, way):
+        return [self.end.metric(f'troupe_split_predicted_{what}_total{{way="{way}"}}')
                 for what in ("answers", "seconds", "took_seconds")]
 
     def drafts(self, state):
@@ -211,7 +211,7 @@ class Split(unittest.TestCase):
         # Only the end can say how likely tokens are, and what it takes is measured by that.
         self.end.ask("/v1/completions", {"prompt": PROMPTS[0], "max_tokens": TOKENS, "logprobs": 1})
         self.ask_all(PROMPTS * 2)
-        said = {way: self.foretold(way) for way in ("end", "cloud", "cut")}
+        said = {way: self.predicted(way) for way in ("end", "cloud", "cut")}
         self.assertGreater(sum(answers for answers, _, _ in said.values()), 0)
         for answers, expected, took in said.values():
             self.assertEqual((answers > 0, answers > 0), (expected > 0, took > 0))

@@ -39,7 +39,7 @@ class CloudQueue {
   std::size_t others_ = 0;  // answers there beside this end's, of then
   double to_read_ = 0;      // tokens, at
   Nanos at_ = 0;
-  std::deque<Sent> sent_;  // of late
+  std::deque<Sent> sent_;  // in the last seconds
 };
 
 }  // namespace troupe

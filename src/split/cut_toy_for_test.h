@@ -52,7 +52,7 @@ class CutToy final : public AnswerWorld, public CutWorld {
   TokenSource::Stop StartCut(const RunAsk& ask, bool exact, const CutPlan& plan,
                              RunEvents events) override;
   void OnWrongCloud() override { ADD_FAILURE() << "both say the same"; }
-  void OnOver(const AnswerFlow&, const Foretold&) override {}
+  void OnOver(const AnswerFlow&, const Predicted&) override {}
 
   // CutWorld
   std::uint32_t layers() const override { return kToyLayers; }

@@ -183,21 +183,23 @@ class EndAnswers::Impl final : public AnswerWorld {
   }
 
   // Before its user has the answer: what is asked of the figures then holds it.
-  void OnOver(const AnswerFlow& flow, const Foretold& foretold) override {
+  void OnOver(const AnswerFlow& flow, const Predicted& predicted) override {
     CountLanes();
     constexpr double kNewest = 0.1;
     usual_tokens_ += kNewest * (static_cast<double>(flow.tokens().size()) - usual_tokens_);
     const MutexLock lock(mu_);
     state_.flow += flow.counts();
-    if (foretold.expected_seconds > 0) {
-      if (foretold.cut) {
-        cut_factor_.OnAnswer(foretold.expected_seconds, foretold.factor, foretold.seconds, Now());
+    if (predicted.expected_seconds > 0) {
+      if (predicted.cut) {
+        cut_factor_.OnAnswer(predicted.expected_seconds, predicted.factor, predicted.seconds,
+                             Now());
       }
-      ForetoldSums& sums = foretold.cut ? state_.foretold_cuts
-                                        : state_.foretold[static_cast<std::size_t>(foretold.place)];
+      PredictedSums& sums = predicted.cut
+                                ? state_.predicted_cuts
+                                : state_.predicted[static_cast<std::size_t>(predicted.place)];
       ++sums.answers;
-      sums.expected_seconds += foretold.expected_seconds;
-      sums.seconds += foretold.seconds;
+      sums.expected_seconds += predicted.expected_seconds;
+      sums.seconds += predicted.seconds;
     }
     if (cuts_ != nullptr) state_.cuts = cuts_->State();
     state_.bytes_sent = cloud_.bytes_sent();

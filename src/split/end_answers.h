@@ -47,7 +47,7 @@ struct EndOptions {
 };
 
 // Of answers that were chosen where they began: what they were expected to take, and took.
-struct ForetoldSums {
+struct PredictedSums {
   std::uint64_t answers = 0;
   double expected_seconds = 0, seconds = 0;
 };
@@ -57,8 +57,8 @@ struct EndState {
   CloudWatch::State cloud = CloudWatch::State::kUnknown;
   std::array<std::uint64_t, 2> begun = {};  // answers, by the place where they began
   FlowCounts flow;                          // of answers that are over
-  std::array<ForetoldSums, 2> foretold;     // by place
-  ForetoldSums foretold_cuts;               // of answers behind cut prompts
+  std::array<PredictedSums, 2> predicted;   // by place
+  PredictedSums predicted_cuts;             // of answers behind cut prompts
   std::size_t under_way = 0;
   // While answers were under way: with one that was chosen on that side, and with none.
   std::array<double, 2> busy_seconds = {}, idle_seconds = {};

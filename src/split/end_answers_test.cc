@@ -136,7 +136,7 @@ TEST_F(ScriptedCloudTest, AnAnswerThatWaitsInTheCloudMovesToTheEndAtOnce) {
   EXPECT_EQ(state.flow.moved, (std::array<std::uint64_t, 2>{1, 0}));
   EXPECT_EQ(state.flow.tokens, (std::array<std::uint64_t, 2>{40, 0}));
   EXPECT_EQ(state.flow.silences, 0u) << "it was not silent";
-  EXPECT_EQ(state.foretold[1].answers, 0u) << "nothing is learned of one that moved";
+  EXPECT_EQ(state.predicted[1].answers, 0u) << "nothing is learned of one that moved";
 }
 
 TEST_F(ScriptedCloudTest, AnAnswerThatWaitsAtTheEndMovesToACloudThatHasBecomeFree) {
@@ -205,16 +205,16 @@ TEST_F(EndAnswersTest, SaysOfAnswersWhatTheyWereExpectedToTakeAndTook) {
   (void)Alone(Say("The kernel", 20));
   OpenEnd({.rule = "auto"});
   WaitFor(CloudWatch::State::kThere);
-  std::uint64_t foretold = 0;
+  std::uint64_t predicted = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     EXPECT_TRUE(end_->Start(Say("The kernel", 20, seed), {})->Wait().ok());
     const EndState state = end_->State();
-    foretold = state.foretold[0].answers + state.foretold[1].answers;
-    for (const ForetoldSums& sums : state.foretold) {
+    predicted = state.predicted[0].answers + state.predicted[1].answers;
+    for (const PredictedSums& sums : state.predicted) {
       EXPECT_EQ(sums.answers > 0, sums.seconds > 0);
     }
   }
-  EXPECT_GT(foretold, 0u);
+  EXPECT_GT(predicted, 0u);
 }
 
 TEST_F(EndAnswersTest, WithoutACloudTheEndAnswersAlone) {

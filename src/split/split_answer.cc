@@ -45,10 +45,10 @@ PlaceChoice SplitAnswer::Begin() {
   if (!world_.CloudIsUsable()) choice = {.place = Side::kEnd, .why = "there is no cloud now"};
   cut_ = choice.cut;
   begun_ = world_.Now();
-  foretold_ = {.place = choice.place,
-               .cut = choice.cut.has_value(),
-               .factor = choice.factor,
-               .expected_seconds = choice.seconds};
+  predicted_ = {.place = choice.place,
+                .cut = choice.cut.has_value(),
+                .factor = choice.factor,
+                .expected_seconds = choice.seconds};
   expected_tokens_ = task.tokens;
   token_seconds_ = choice.token_seconds;
   Do(flow_.Begin(choice.place, {.usable = world_.CloudIsUsable(), .better = choice.place},
@@ -196,15 +196,15 @@ void SplitAnswer::OnRunEnd(RunId run, FinishReason reason, const Usage& usage) {
   Do(flow_.OnEnd(run, reason, world_.Now()));
 }
 
-Foretold SplitAnswer::WhatWasForetold() const {
+Predicted SplitAnswer::WhatWasPredicted() const {
   const bool has_ended = text_.state() != TextGeneration::State::kFailed && !ticket_->cancelled();
-  const auto elsewhere = static_cast<std::size_t>(Other(foretold_.place));
+  const auto elsewhere = static_cast<std::size_t>(Other(predicted_.place));
   const FlowCounts& counts = flow_.counts();
   const bool was_alone = counts.tokens[elsewhere] + counts.taken_over[0] + counts.taken_over[1] +
                              counts.moved[0] + counts.moved[1] ==
                          0;
-  if (!has_ended || !was_alone || foretold_.expected_seconds <= 0) return {};
-  Foretold what = foretold_;
+  if (!has_ended || !was_alone || predicted_.expected_seconds <= 0) return {};
+  Predicted what = predicted_;
   // How long it would be nobody knew.
   what.expected_seconds += token_seconds_ * (static_cast<double>(flow_.tokens().size()) -
                                              static_cast<double>(expected_tokens_));
@@ -217,7 +217,7 @@ void SplitAnswer::Finish() {
   (void)flow_.End();
   draft_.reset();
   for (const auto& [id, stop] : std::exchange(runs_, {})) stop();
-  world_.OnOver(flow_, WhatWasForetold());
+  world_.OnOver(flow_, WhatWasPredicted());
   if (text_.state() == TextGeneration::State::kFailed) {
     ticket_->Finish(text_.status());
   } else {

@@ -24,7 +24,7 @@ namespace troupe {
 
 // What an answer was expected to take where it began, and has taken. Nothing of one that somebody
 // else had a part in, or that nobody could say anything of.
-struct Foretold {
+struct Predicted {
   Side place = Side::kEnd;
   bool cut = false;
   double factor = 1;  // by which it was multiplied
@@ -60,7 +60,7 @@ class AnswerWorld {
                                      RunEvents events) = 0;
   virtual void OnWrongCloud() = 0;
   // It is over; its user is told next.
-  virtual void OnOver(const AnswerFlow& flow, const Foretold& foretold) = 0;
+  virtual void OnOver(const AnswerFlow& flow, const Predicted& predicted) = 0;
 };
 
 class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
@@ -101,7 +101,7 @@ class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
   void OnRunEnd(RunId run, FinishReason reason, const Usage& usage);
   // Stops what runs and tells the end.
   void Finish();
-  Foretold WhatWasForetold() const;
+  Predicted WhatWasPredicted() const;
 
   AnswerWorld& world_;
   Request request_;
@@ -119,7 +119,7 @@ class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
   std::shared_ptr<AnswerDraft> draft_;            // null: there is none
   Nanos drafts_until_ = 0;
   Nanos begun_ = 0;
-  Foretold foretold_;
+  Predicted predicted_;
   std::size_t expected_tokens_ = 0;
   double token_seconds_ = 0;
   bool over_ = false;

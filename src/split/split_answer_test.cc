@@ -97,7 +97,7 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
   }
   void OnWrongCloud() override { ADD_FAILURE() << "both say the same"; }
 
-  void OnOver(const AnswerFlow&, const Foretold&) override { ++over_; }
+  void OnOver(const AnswerFlow&, const Predicted&) override { ++over_; }
   int over() const { return over_; }
 
   TokenSource& Guesser() override { return guesser_; }

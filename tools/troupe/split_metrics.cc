@@ -107,16 +107,16 @@ std::vector<ExtraMetric> MetricsOf(const EndState& state) {
                     "Answers that came to this place as they waited in the other one",
                     state.flow.moved[i], label);
   }
-  const std::pair<const char*, const ForetoldSums&> foretold[] = {
-      {"end", state.foretold[0]}, {"cloud", state.foretold[1]}, {"cut", state.foretold_cuts}};
-  for (const auto& [way, sums] : foretold) {
+  const std::pair<const char*, const PredictedSums&> predicted[] = {
+      {"end", state.predicted[0]}, {"cloud", state.predicted[1]}, {"cut", state.predicted_cuts}};
+  for (const auto& [way, sums] : predicted) {
     const Figures::Labels label = {{"way", way}};
-    figures.Counter("troupe_split_foretold_answers_total",
+    figures.Counter("troupe_split_predicted_answers_total",
                     "Answers that ended where they began, of which was said how long they take",
                     sums.answers, label);
-    figures.Counter("troupe_split_foretold_seconds_total", "What was said of these",
+    figures.Counter("troupe_split_predicted_seconds_total", "What was said of these",
                     sums.expected_seconds, label);
-    figures.Counter("troupe_split_foretold_took_seconds_total", "What these have taken",
+    figures.Counter("troupe_split_predicted_took_seconds_total", "What these have taken",
                     sums.seconds, label);
   }
   figures.Counter("troupe_split_cloud_failures_total", "Times that the cloud or its link failed",

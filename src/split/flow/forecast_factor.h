@@ -1,4 +1,4 @@
-// How many times longer answers of one kind take than was predicted, of late: what is predicted of
+// How many times longer recent answers of one kind took than was predicted: what is predicted of
 // the next ones is multiplied by it. A forecast knows who is before an answer, and not who comes
 // beside it. Where nothing of that kind is measured any more the factor goes back to 1, so that it
 // is tried again. Pure.

@@ -7,14 +7,14 @@ namespace {
 
 constexpr Nanos kASecond = 1'000'000'000;
 
-// Answers that are foretold to take 0.2 s times the factor, one after the other.
+// Answers that are predicted to take 0.2 s times the factor, one after the other.
 void Take(ForecastFactor& factor, double seconds, int answers) {
   for (int i = 0; i < answers; ++i) {
     factor.OnAnswer(0.2 * factor.At(0), factor.At(0), seconds, 0);
   }
 }
 
-TEST(ForecastFactor, FollowsWhatAnswersTakeOfWhatWasForetold) {
+TEST(ForecastFactor, FollowsWhatAnswersTakeOfWhatWasPredicted) {
   ForecastFactor factor;
   EXPECT_EQ(factor.At(0), 1);
   Take(factor, 0.5, 60);
@@ -23,7 +23,7 @@ TEST(ForecastFactor, FollowsWhatAnswersTakeOfWhatWasForetold) {
   EXPECT_NEAR(factor.At(0), 0.5, 0.05);
 }
 
-TEST(ForecastFactor, AnswersThatWereForetoldTogetherSayTheSameOnce) {
+TEST(ForecastFactor, AnswersThatWerePredictedTogetherSayTheSameOnce) {
   ForecastFactor factor;
   for (int i = 0; i < 60; ++i) factor.OnAnswer(0.2, /*factor=*/1, 0.3, 0);
   EXPECT_NEAR(factor.At(0), 1.5, 0.01);
@@ -37,7 +37,7 @@ TEST(ForecastFactor, OneAnswerThatTookForEverIsHardlyBelieved) {
   EXPECT_LE(factor.At(0), 16);
   const double before = factor.At(0);
   factor.OnAnswer(0, 1, 0.1, 0);
-  EXPECT_EQ(factor.At(0), before) << "nothing was foretold of it";
+  EXPECT_EQ(factor.At(0), before) << "nothing was predicted of it";
 }
 
 TEST(ForecastFactor, IsForgottenWhereNothingIsMeasured) {

@@ -26,7 +26,8 @@ struct PlaceFacts {
   // The best cut of this prompt between two layers; absent: it cannot be cut.
   std::optional<CutPlan> cut = {};
   bool cuts_are_new = false;  // nobody has measured one
-  double cut_factor = 1;      // what cuts took of late of what was expected (forecast_factor.h)
+  double cut_factor =
+      1;  // what recent cuts took, as a factor of what was predicted (forecast_factor.h)
 };
 
 // An answer that is being chosen somewhere, or waits there.

@@ -32,7 +32,7 @@ TEST(PlaceRule, AnAnswerGoesWhereItIsExpectedToEndSooner) {
             Side::kEnd);
 }
 
-TEST(PlaceRule, WhatCutsTookOfWhatWasForetoldCounts) {
+TEST(PlaceRule, WhatCutsTookOfWhatWasPredictedCounts) {
   const AnswerTask one{.read = 256, .tokens = 1, .one_token = true};
   PlaceFacts facts{
       .end = kWeak, .cloud = kWeak, .cut = CutPlan{.layer = 2, .chunk = 64, .seconds = 1}};
