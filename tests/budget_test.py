@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import memory_cgroup
@@ -22,6 +23,8 @@ MIB = 1 << 20
 ALLOWANCE = 64 * MIB
 # A plan measures the process it is made in, and that differs a little from one to the next.
 VARIATION = MIB
+# What a plan counts for the program's code at least (HeldForPlan).
+CODE = 16 * MIB
 
 # 160 MB in Q8_0, nearly all of it in experts.
 LAYERS, EXPERTS, VOCABULARY = 6, 32, 2048
@@ -146,6 +149,19 @@ class Budget(BudgetTest):
         budget = self.unlimited[LONG["prompt"]]["planned_bytes"] + VARIATION
         record = self.run_within(LONG, budget, "packed")
         self.assertEqual(record["expert_misses"], 0)
+
+    def test_WhatAPlanCountsForTheProgramsCodeIsEnough(self):
+        """How much of it the kernel maps differs by 2 MiB: what is counted must not follow that."""
+        with subprocess.Popen(self.command(LONG, self.least_budget(LONG, "packed")), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            most, status = 0, pathlib.Path(f"/proc/{process.pid}/status")
+            while process.poll() is None:
+                mapped = re.search(r"RssFile:\s+(\d+) kB", status.read_text(encoding="utf-8"))
+                most = max(most, int(mapped.group(1)) * 1024 if mapped else 0)
+                time.sleep(0.01)
+        self.assertEqual(process.returncode, 0)
+        self.assertGreater(most, CODE // 2)
+        self.assertLess(most, CODE - MIB // 2, "raise kLeastFiles in process_memory.cc, and CODE here")
 
     def test_TheLeastBudgetThatIsNamedIsEnough(self):
         for store in STORES:
