@@ -49,8 +49,8 @@ def beyond(bench):
               f"prompts of at most {bench.options.characters} characters, {TOKENS} tokens; mean latency in s", flush=True)
         print(f"{'nodes':>5} {'Mbit/s':>7} {'alone':>7} {'uniform':>8} {'dancemoe':>9} {'local':>6} {'p95':>7}   losses: {'mean':>7} "
               f"{'p95':>7} {'lost':>5} {'again':>6} {'in vain':>8} {'disk':>6}", flush=True)
-        for count in NODES:
-            for mbps in SPEEDS:
+        for count in bench.options.nodes or NODES:
+            for mbps in bench.options.speeds or SPEEDS:
                 setup = cluster_of(count, tasks, costs, mbps, expert_bytes)
                 alone = simulate(bench, folder, cluster_of(count, tasks, costs, mbps, expert_bytes, HELD + FREE, ()) |
                                  {"serving": "alone"})
