@@ -19,7 +19,8 @@ def two(bench):
         figures = {}
         with cluster_net.machines(3, bench.options.mbps) as machines:
             for together in (False, True):
-                with nodes_of(machines, bench.troupe, model, [64, EXPERTS, EXPERTS], bench.common(disk), together) as nodes:
+                with nodes_of(machines, bench.troupe, model, [64, EXPERTS, EXPERTS], bench.common(disk), together,
+                              bench.options.processors) as nodes:
                     if together:
                         wait_until_settled(nodes)
                     for timed in (False, True):

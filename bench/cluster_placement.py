@@ -66,7 +66,7 @@ def followed_nodes(bench, model, slots, more, together=True):
     """The nodes of a run and who answers the experts they ask for."""
     options = bench.options
     with cluster_net.machines(3, options.mbps) as machines:
-        with nodes_of(machines, bench.troupe, model, slots, bench.common(options.disk) + more, together) as nodes:
+        with nodes_of(machines, bench.troupe, model, slots, bench.common(options.disk) + more, together, options.processors) as nodes:
             asks = Asks(nodes)
             with asks.followed():
                 yield nodes, asks

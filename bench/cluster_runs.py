@@ -13,6 +13,8 @@ import threading
 import time
 import urllib.request
 
+from processors import Confined, Processors
+
 HTTP_PORT, PEER_PORT = 8080, 7070
 KEY = "bench-cluster"  # orders from another machine need one
 KEYS = {"TROUPE_API_KEY": KEY, "TROUPE_CLOUD_KEY": KEY}
@@ -132,18 +134,24 @@ def list_of_peers(machines):
 
 
 @contextlib.contextmanager
-def nodes_of(machines, troupe, model, slots, common, together=True):
-    """One node a machine, `slots[i]` experts in its memory; `together`: as a cluster."""
-    nodes = []
+def nodes_of(machines, troupe, model, slots, common, together=True, processors=None):
+    """One node a machine, `slots[i]` experts in its memory; `together`: as a cluster; each with so many of the processors."""
+    nodes, groups = [], []
     try:
         for i in range(machines.count):
+            on = machines
+            if processors is not None:
+                groups.append(Processors(f"node{i}", processors))
+                on = Confined(machines, groups[-1])
             peers = ["--peers", list_of_peers(machines), "--peer-address", f"{machines.address(i)}:{PEER_PORT}", "--node",
                      f"n{i}", "--peer-plain-text"] if together else []
-            nodes.append(Node(machines, i, troupe, model, ["--slots", slots[i], *peers, *common]))
+            nodes.append(Node(on, i, troupe, model, ["--slots", slots[i], *peers, *common]))
         yield nodes
     finally:
         for node in nodes:
             node.end()
+        for group in groups:
+            group.close()
 
 
 def wait_until(what, why):

@@ -138,7 +138,8 @@ def speeds(bench):
         task.prompts = draw.sample(task.prompts, PROMPTS)
     live, rows = {}, []
     with cluster_net.machines(3, SPEEDS[-1]) as machines:
-        with nodes_of(machines, bench.troupe, model, slots, bench.common(options.disk) + ["--plan-every-s", 15]) as nodes:
+        with nodes_of(machines, bench.troupe, model, slots, bench.common(options.disk) + ["--plan-every-s", 15],
+                      processors=options.processors) as nodes:
             wait_until_settled(nodes)
             serve(nodes, planned(tasks, options.warm_seconds, seed=7), TOKENS)
             wait_until_settled(nodes)

@@ -1,5 +1,5 @@
-"""Machines for bench/endcloud: namespaces of cluster_net, a part of a processor for each of them (cgroups), and links with a
-round trip, which this process makes as the kernel here has no netem. Needs root.
+"""What bench/endcloud adds to the namespaces of cluster_net: links with a round trip, which this process makes as the kernel here has
+no netem, and with a changing speed; and its models.
 """
 import asyncio
 import json
@@ -7,55 +7,6 @@ import pathlib
 import random
 import subprocess
 import threading
-import time
-
-CPU = pathlib.Path("/sys/fs/cgroup/cpu")  # cgroups of version 1
-CPU_V2 = pathlib.Path("/sys/fs/cgroup")
-PERIOD = 10_000  # microseconds: throttling comes in slices no token waits long for
-
-
-class Processors:
-    """A cgroup whose processes have so many processors together."""
-
-    def __init__(self, name, processors):
-        self.v1 = (CPU / "cpu.cfs_quota_us").exists()
-        self.folder = (CPU if self.v1 else CPU_V2) / f"troupe-bench-{name}"
-        try:
-            self.folder.mkdir(exist_ok=True)
-            quota = max(1000, int(processors * PERIOD))
-            if self.v1:
-                (self.folder / "cpu.cfs_period_us").write_text(str(PERIOD))
-                (self.folder / "cpu.cfs_quota_us").write_text(str(quota))
-            else:
-                (self.folder / "cpu.max").write_text(f"{quota} {PERIOD}")
-        except OSError as error:
-            raise SystemExit(f"endcloud: no cgroup for processors: {error}")
-
-    def inside(self, command):
-        """The command as it runs there."""
-        return ["sh", "-c", f'echo $$ > {self.folder}/cgroup.procs && exec "$@"', "sh", *map(str, command)]
-
-    def close(self):
-        for _ in range(100):
-            try:
-                return self.folder.rmdir()
-            except OSError:
-                time.sleep(0.05)
-
-
-class Confined:
-    """Machines as a command is started on them that has a part of the processors: it enters its cgroup first, as a
-    namespace does not see cgroups."""
-
-    def __init__(self, machines, processors):
-        self.machines, self.processors = machines, processors
-
-    def address(self, i):
-        return self.machines.address(i)
-
-    def inside(self, i, command):
-        return self.processors.inside(self.machines.inside(i, command))
-
 
 class Delay:
     """A relay on this machine: what comes is handed on half a round trip later, in order."""

@@ -11,7 +11,8 @@ import time
 
 import cluster_net
 from cluster_runs import HTTP_PORT, Node, ask, mean
-from endcloud_net import Confined, Delay, Processors
+from endcloud_net import Delay
+from processors import Confined, Processors
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLOUD = 0  # its machine; the ends are those after it

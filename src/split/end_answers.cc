@@ -348,8 +348,10 @@ class EndAnswers::Impl final : public AnswerWorld {
     } else if (status.ok()) {
       watch_.OnThere(Now());
       MeasureSelf();
+    } else if (status.code() == Code::kFailedPrecondition) {
+      watch_.OnRefused(status, Now());
     } else {
-      OnTrouble(status);
+      watch_.OnSilent(status, Now());  // also one that is full, or opens its model still
     }
   }
 
@@ -377,6 +379,7 @@ class EndAnswers::Impl final : public AnswerWorld {
                                                      .on_failure = [](const Status&) {}});
   }
 
+  // Of an answer.
   void OnTrouble(const Status& why) {
     if (why.code() == Code::kFailedPrecondition) {
       watch_.OnRefused(why, Now());

@@ -90,13 +90,15 @@ class ScriptedCloudTest : public EndAndCloudTest {
 
   std::atomic<bool> keeps_hellos_ = false;  // until AnswerHellos
   std::atomic<int> kept_hellos_ = 0;
-  std::atomic<bool> busy_ = false;  // as its load is told
-  std::atomic<int> asked_ = 0;      // for answers
-  std::string lines_;               // of each of them, which then stays open
+  std::atomic<int> busy_hellos_ = 0;  // so many more are refused
+  std::atomic<bool> busy_ = false;    // as its load is told
+  std::atomic<int> asked_ = 0;        // for answers
+  std::string lines_;                 // of each of them, which then stays open
 
  private:
   void Answer(const HttpRequest& request, const HttpReplyPtr& reply) {
     if (request.path == "/split/hello") {
+      if (busy_hellos_-- > 0) return reply->Send({.status = 503, .body = "{}"});
       if (!keeps_hellos_) return SayHello(reply);
       const MutexLock lock(kept_mu_);
       hellos_.push_back(reply);
@@ -189,6 +191,14 @@ TEST_F(ScriptedCloudTest, AnEndThatWasClosedMeasuresNothingWhenItsCloudSaysHello
   EXPECT_EQ(end_->State().cloud, CloudWatch::State::kThere);
   std::this_thread::sleep_for(100ms);
   EXPECT_EQ(model_->metrics().generated_tokens, 0u) << "nobody would wait for its end";
+}
+
+TEST_F(ScriptedCloudTest, ACloudThatOpensItsModelStillIsAskedAgain) {
+  busy_hellos_ = 1;
+  Listen();
+  OpenEnd({.rule = "cloud"});
+  WaitFor(CloudWatch::State::kThere);
+  EXPECT_LT(busy_hellos_, 0) << "it was asked twice";
 }
 
 TEST_F(EndAnswersTest, AnEndThatWasToldThePlaceMeasuresNothing) {
