@@ -53,6 +53,8 @@ TEST_F(CutAnswersTest, TheEndHasTheFirstLayersAndTheCloudTheOthersAndTheBytesAre
   EXPECT_GT(state.cuts->counts.answered, 0u);
   EXPECT_GT(state.cuts->counts.rows, 20u);
   EXPECT_EQ(state.cuts->counts.lossy_rows, 0u);
+  ASSERT_EQ(state.cuts->counts.rows_before.size(), 1u);
+  EXPECT_EQ(state.cuts->counts.rows_before.begin()->second, state.cuts->counts.rows);
   EXPECT_GT(state.cuts->counts.end.seconds(), 0);
   EXPECT_GT(state.cuts->counts.cloud.seconds(), 0);
   EXPECT_GT(state.cuts->seconds, 0);

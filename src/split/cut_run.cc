@@ -136,6 +136,7 @@ void CutRun::Send(const CutFlow::Chunk& chunk) {
       {.chunk = chunk.first,
        .bytes = encoder_.Encode(static_cast<std::uint32_t>(chunk.first), computed.mapped().rows)});
   counts.rows += chunk.tokens;
+  counts.rows_before[ask_.plan.layer] += chunk.tokens;
   if (!encoder_.code().exact()) counts.lossy_rows += chunk.tokens;
   counts.bytes += rows_waiting_.back().bytes.size();
   left_[chunk.first] = 1 + computed.mapped().keys.size();

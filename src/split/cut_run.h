@@ -33,6 +33,8 @@ struct CutCounts {
   std::uint64_t begun = 0, answered = 0, failed = 0;
   std::uint64_t went_on = 0;     // of those answered: in the cloud, with keys and values of here
   std::uint64_t rows = 0;        // that crossed
+  // By the layer before which they did: this machine ran those below it, the cloud the others.
+  std::map<std::uint32_t, std::uint64_t> rows_before;
   std::uint64_t lossy_rows = 0;  // of these: not bit for bit
   std::uint64_t bytes = 0;       // of messages with rows
   std::uint64_t keys_bytes = 0;  // of messages with keys and values

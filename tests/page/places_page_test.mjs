@@ -1,7 +1,7 @@
 // A weak machine and its cloud on the live page: two real servers, seen from the weak one.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {cutsText, draftsText, linkText, placeParts} from '../../src/server/page/places.mjs';
+import {cutsText, draftsText, linkText, movesText, placeParts} from '../../src/server/page/places.mjs';
 import {checkAccess, closePage, launchBrowser, openPage, startServer, takePicture, work} from './serving.mjs';
 
 let browser, cloud, end;
@@ -30,6 +30,14 @@ test('guesses are shown with what became of them', () => {
                '1,200 guesses · 100 too late · 75.0 % of 800 checked were right · up to 6 ahead of the cloud');
 });
 
+test('answers that went on elsewhere are shown', () => {
+  const none = {end: 0, cloud: 0};
+  assert.equal(movesText({taken_over: none, moved: none}), '');
+  assert.equal(movesText({taken_over: {end: 1, cloud: 0}, moved: none}), '1 answer of the cloud went on here, 0 of this machine there');
+  assert.equal(movesText({taken_over: {end: 2000, cloud: 3}, moved: {end: 4, cloud: 5}}),
+               '2,000 answers of the cloud went on here, 3 of this machine there · while they waited 4 came here and 5 left for the cloud');
+});
+
 test('cut prompts are shown with how busy each lane was', () => {
   assert.equal(cutsText(undefined), '');
   const cuts = {answered: 0, failed: 0, rows: 0, lossy_rows: 0, seconds: 0, busy_s: {end: 0, link: 0, cloud: 0}};
@@ -38,6 +46,8 @@ test('cut prompts are shown with how busy each lane was', () => {
                '3 prompts cut by layers · 1 read whole after all · 25.0 % of rows not exact · busy meanwhile: end 50.0 %, link 25.0 %, cloud 100 %');
   assert.equal(cutsText({...cuts, answered: 3, answers: 2, keys_bytes: 3072}),
                '3 prompts cut by layers · 2 answers went on behind 3 KiB of keys and values');
+  assert.equal(cutsText({...cuts, answered: 3, rows_before: {2: 1, 4: 1200}}),
+               '3 prompts cut by layers · layers below 2 of 1 token ran here · layers below 4 of 1,200 tokens ran here');
 });
 
 test('tokens are shown by place', () => {

@@ -148,6 +148,7 @@ TEST(SplitMetrics, TellOfCutPromptsHowLongEachLaneWasAtWork) {
   cuts.counts.answered = 2;
   cuts.counts.rows = 100;
   cuts.counts.lossy_rows = 30;
+  cuts.counts.rows_before = {{3, 100}};
   cuts.counts.went_on = 1;
   cuts.counts.keys_bytes = 4096;
   cuts.counts.end.Add(0, 1'000'000'000);
@@ -160,6 +161,7 @@ TEST(SplitMetrics, TellOfCutPromptsHowLongEachLaneWasAtWork) {
   EXPECT_THAT(all, HasSubstr("troupe_split_cut_prompts_total state=answered 2\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_cut_rows_total code=exact 70\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_cut_rows_total code=lossy 30\n"));
+  EXPECT_THAT(all, HasSubstr("troupe_split_cut_rows_before_total layer=3 100\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_cut_answers_total 1\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_cut_keys_bytes_total 4096\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_cut_lane_seconds_total lane=end state=busy 1\n"));

@@ -31,6 +31,11 @@ void TellCuts(const CutState& cuts, Figures& figures) {
   figures.Counter("troupe_split_cut_rows_total", kRows, counts.rows - counts.lossy_rows,
                   {{"code", "exact"}});
   figures.Counter("troupe_split_cut_rows_total", kRows, counts.lossy_rows, {{"code", "lossy"}});
+  for (const auto& [layer, rows] : counts.rows_before) {
+    figures.Counter("troupe_split_cut_rows_before_total",
+                    "The same rows, by the layer before which they left this machine", rows,
+                    {{"layer", std::to_string(layer)}});
+  }
   figures.Counter("troupe_split_cut_bytes_total", "Bytes of messages with such rows", counts.bytes);
   figures.Counter("troupe_split_cut_keys_bytes_total",
                   "Bytes of messages with keys and values of cut prompts", counts.keys_bytes);

@@ -1,13 +1,19 @@
 #include "troupe/split_record.h"
 
+#include <string>
+#include <utility>
+
 namespace troupe {
 
 namespace {
 
 Json RecordOf(const CutState& cuts) {
+  Json before = Json::object();
+  for (const auto& [layer, rows] : cuts.counts.rows_before) before[std::to_string(layer)] = rows;
   return {{"answered", cuts.counts.answered},
           {"failed", cuts.counts.failed},
           {"rows", cuts.counts.rows},
+          {"rows_before", std::move(before)},
           {"lossy_rows", cuts.counts.lossy_rows},
           {"answers", cuts.counts.went_on},
           {"keys_bytes", cuts.counts.keys_bytes},

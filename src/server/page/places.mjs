@@ -24,10 +24,22 @@ export function draftsText({guessed, late, checked, right, ahead}) {
   return parts.join(' · ');
 }
 
+// Answers that went on elsewhere than where they were, and those that left as they waited. Pure.
+export function movesText({taken_over, moved}) {
+  const parts = [];
+  const whole = (number) => number.toLocaleString('en-US');
+  if (taken_over.end + taken_over.cloud > 0) {
+    parts.push(`${countText(taken_over.end, 'answer')} of the cloud went on here, ${whole(taken_over.cloud)} of this machine there`);
+  }
+  if (moved.end + moved.cloud > 0) parts.push(`while they waited ${whole(moved.end)} came here and ${whole(moved.cloud)} left for the cloud`);
+  return parts.join(' · ');
+}
+
 // How many prompts were cut by layers since the start, and how busy each lane was with them meanwhile. Pure.
 export function cutsText(cuts) {
   if (!cuts || cuts.answered + cuts.failed === 0) return '';
   const parts = [`${countText(cuts.answered, 'prompt')} cut by layers`];
+  for (const [layer, rows] of Object.entries(cuts.rows_before ?? {})) parts.push(`layers below ${layer} of ${countText(rows, 'token')} ran here`);
   if (cuts.answers > 0) parts.push(`${countText(cuts.answers, 'answer')} went on behind ${bytesText(cuts.keys_bytes)} of keys and values`);
   if (cuts.failed > 0) parts.push(`${cuts.failed.toLocaleString('en-US')} read whole after all`);
   if (cuts.lossy_rows > 0) parts.push(`${percentText(cuts.lossy_rows / cuts.rows)} of rows not exact`);
@@ -61,6 +73,7 @@ export class PlacesView {
     setText(find('places-note'), `${kClouds[record.cloud] ?? record.cloud} · ${countText(record.answers_now, 'answer')} under way`);
     this.#bar.show(placeParts(record.tokens), 'Tokens by where they were chosen');
     setText(find('places-link'), linkText(this.#seen.length > 1 ? before : null, record, seconds - then));
+    setText(find('places-moves'), movesText(record));
     setText(find('places-drafts'), draftsText(record.drafts));
     setText(find('places-cuts'), cutsText(record.cuts));
   }
