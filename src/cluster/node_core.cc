@@ -232,6 +232,11 @@ std::optional<PeerRefused> NodeCore::ProblemOf(const Link& link, const PeerHello
     return refused(Refusal::kNameTaken,
                    fmt::format("the name of the node at {}", known->second.hello.address));
   }
+  if (known == peers_.end() && peers_.size() >= kMostPeerNames) {
+    return refused(Refusal::kOther, fmt::format("node {} has met peers of {} names since it "
+                                                "started, and takes in no further one",
+                                                own.node, peers_.size()));
+  }
   return std::nullopt;
 }
 

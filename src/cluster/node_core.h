@@ -44,6 +44,10 @@ namespace troupe {
 // come, which must all be below the second. What most of the others tell does, and a little more.
 inline constexpr std::uint64_t kMostTellableEpoch = std::uint64_t{1} << 52;
 inline constexpr std::uint64_t kMostEpoch = 2 * kMostTellableEpoch;
+// What a node keeps of a peer it keeps by that one's name, for as long as it runs. A peer may say
+// another name at each new link, so beyond so many names no new one is taken in.
+inline constexpr std::size_t kMostPeerNames = 1'024;
+
 inline constexpr std::uint64_t kMostEpochRise = std::uint64_t{1} << 40;
 
 // As a store says.

@@ -246,6 +246,29 @@ TEST_F(NodeCoreAlone, AnEpochThatALiarTellsLeavesRoomForTheNextPlans) {
   }
 }
 
+TEST_F(NodeCoreAlone, OneThatComesUnderEverNewNamesIsTakenInAsOftenAsIsAllowed) {
+  const auto come = [this](LinkId link, const std::string& name) {
+    PeerHello hello = Other(100 + link);
+    hello.node = name;
+    core_.OnLinkOpened(link, Plain(), 0);
+    core_.OnFrame(link, Encode(hello), 0);
+    const bool is_peer = core_.IsPeer(link);
+    if (is_peer) core_.OnFrame(link, Encode(PeerPong{}), 0);
+    core_.OnLinkClosed(link, "lost", 0);
+    return is_peer;
+  };
+  LinkId link = 0;
+  for (std::size_t i = 0; i < kMostPeerNames; ++i) {
+    ASSERT_TRUE(come(++link, "b" + std::to_string(i))) << i;
+  }
+  (void)Closed();
+  EXPECT_FALSE(come(++link, "one-more"));
+  EXPECT_EQ(Closed(), 1u);
+  EXPECT_EQ(why_.reason, PeerRefused::Reason::kOther);
+  EXPECT_NE(why_.text.find("has met peers of 1024 names"), std::string::npos) << why_.text;
+  EXPECT_TRUE(come(++link, "b0")) << "it starts anew";
+}
+
 TEST_F(NodeCoreAlone, ANodeThatDialsItselfHangsUp) {
   core_.OnLinkOpened(1, Plain(), 0);
   core_.OnLinkOpened(2, Plain(), 0);

@@ -241,7 +241,7 @@ void NodeCore::Plan(Nanos now) {
     node.held = FlagsOf(peer.held);
   }
   std::ranges::sort(present, {}, &Planner::Present::name);
-  planner_.LeaveOut(present);
+  planner_.LeaveOut(present, follower_.plan());
   std::optional<PlanJob> job = planner_.Job(present, follower_.plan());
   if (!job) return;
   choosing_ = true;

@@ -73,10 +73,15 @@ void Planner::OnReport(const std::string& name, const PeerReport& report) {
   told.facts.activations = any ? values : std::vector<double>();
 }
 
-void Planner::LeaveOut(std::span<const Present> present) {
-  for (auto& [name, told] : told_) {
-    told.left_out = std::ranges::find(present, name, &Present::name) == present.end();
-  }
+void Planner::LeaveOut(std::span<const Present> present,
+                       const std::optional<ClusterPlan>& current) {
+  const auto is_present = [&](const std::string& name) {
+    return std::ranges::find(present, name, &Present::name) != present.end();
+  };
+  for (auto& [name, told] : told_) told.left_out = !is_present(name);
+  std::erase_if(told_, [&](const auto& entry) {
+    return entry.second.left_out && (!current || current->Find(entry.first) == nullptr);
+  });
 }
 
 // The first plan as soon as all are known, and at last without those that do not come.

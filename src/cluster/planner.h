@@ -58,8 +58,8 @@ class Planner {
   bool Forgets(Nanos away) const { return away > rules_.forget_after; }
 
   // The next plan does without those that are not present. When one of them tells of itself again
-  // it has come.
-  void LeaveOut(std::span<const Present> present);
+  // it has come. Of those that the current plan does without, too, all is forgotten.
+  void LeaveOut(std::span<const Present> present, const std::optional<ClusterPlan>& current);
   // Nothing: nobody has memory for experts, as far as it is known.
   std::optional<PlanJob> Job(std::span<const Present> present,
                              const std::optional<ClusterPlan>& current) const;

@@ -148,10 +148,29 @@ TEST(Planner, ANodeThatAPlanDidWithoutIsPlannedWithSoonAfterItTellsOfItselfAgain
   EXPECT_FALSE(planner.IsDue(2 * rules.gather, 2, true)) << "it was there all the time";
   const std::vector<Planner::Present> without = {
       {.name = "a", .round_trip_seconds = {}, .held = {}}};
-  planner.LeaveOut(without);
+  planner.LeaveOut(without, std::nullopt);
   planner.OnReport("b", ReportOfOne(false, {}));
   EXPECT_FALSE(planner.IsDue(3 * rules.gather, 2, true));
   EXPECT_TRUE(planner.IsDue(4 * rules.gather, 2, true));
+}
+
+TEST(Planner, WhatNodesHaveToldIsForgottenOnceTheyAreNeitherThereNorInThePlan) {
+  Planner planner({.grid = kPlannedGrid, .expert_bytes = kExpertBytes}, {});
+  planner.Begin(0, std::nullopt);
+  const std::vector<Planner::Present> one = {{.name = "a", .round_trip_seconds = {}, .held = {}}};
+  std::vector<Planner::Present> both = one;
+  both.push_back({.name = "b", .round_trip_seconds = {}, .held = {}});
+  for (const Planner::Present& node : both) planner.OnReport(node.name, ReportOfOne(true, {}));
+  const auto planned = [&] { return planner.Job(both, std::nullopt).value().facts.nodes.size(); };
+  ClusterPlan plan;
+  plan.nodes = {{.name = "a"}, {.name = "b"}};
+  planner.LeaveOut(one, plan);
+  EXPECT_EQ(planned(), 2u) << "it is away, and the plan has it";
+  plan.nodes.pop_back();
+  planner.LeaveOut(both, plan);
+  EXPECT_EQ(planned(), 2u) << "it is there, and the next plan may have it";
+  planner.LeaveOut(one, plan);
+  EXPECT_EQ(planned(), 1u);
 }
 
 // One that hangs, or starts anew, when a leader dies is not planned out by the next one.
