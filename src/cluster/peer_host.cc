@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/thread_share.h"
+#include "cluster/face/node_buffers.h"
 #include "cluster/wire/answer.h"
 
 namespace troupe {
@@ -65,6 +66,10 @@ std::optional<PeerAskRefused> PeerHost::ProblemOf(const PeerAsk& ask) const {
       ask.rows.form != shape_.forms[ask.layer]) {
     return refused(Reason::kBad, fmt::format("layer {}, rows of {} {}: not this model's", ask.layer,
                                              ask.rows.width, ToString(ask.rows.form)));
+  }
+  if (ask.rows.count > kMostRowsAsked) {
+    return refused(Reason::kBad,
+                   fmt::format("{} rows, at most {} allowed", ask.rows.count, kMostRowsAsked));
   }
   for (const PeerAsk::Expert& expert : ask.experts) {
     const ExpertId id{ask.layer, expert.expert};

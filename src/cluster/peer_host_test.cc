@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/thread_share.h"
@@ -73,6 +74,40 @@ TEST_F(PeerCallsTest, ADamagedAskIsCountedAndNotAnswered) {
   EXPECT_EQ(nodes_->host(0).counters().bad, 1u);
   EXPECT_EQ(nodes_->host(0).waiting(), 0u);
   EXPECT_EQ(answers, 0u);
+}
+
+// The plan of memory counts no more rows, though more fit in a frame.
+TEST_F(PeerCallsTest, AnAskOfMoreRowsThanArePlannedForIsRefused) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  std::vector<std::vector<std::byte>> answers;
+  std::mutex mu;
+  nodes_->on_answer = [&](LinkId, std::vector<std::byte> frame) {
+    const std::lock_guard lock(mu);
+    answers.push_back(std::move(frame));
+    return OkStatus();
+  };
+  const CallShape& shape = nodes_->shape();
+  const std::uint16_t row = 0;
+  const auto ask = [&](std::size_t rows) {
+    const std::vector<std::byte> zeros(rows * WireRowBytes(shape.forms[1], shape.width));
+    nodes_->Deliver(
+        1, Encode(PeerAsk{
+               .layer = 1,
+               .experts = {{.expert = static_cast<std::uint16_t>(experts_[0]),
+                            .rows = std::span(&row, 1)}},
+               .rows = {
+                   .form = shape.forms[1], .width = shape.width, .count = rows, .bytes = zeros}}));
+    for (;;) {
+      const std::lock_guard lock(mu);
+      if (!answers.empty()) return std::exchange(answers, {}).front();
+    }
+  };
+  EXPECT_TRUE(DecodePeerAnswer(ask(kMostRowsAsked)).ok());
+  const Result<PeerAskRefused> refused = DecodePeerAskRefused(ask(kMostRowsAsked + 1));
+  ASSERT_TRUE(refused.ok());
+  EXPECT_EQ(refused->reason, PeerAskRefused::Reason::kBad);
+  EXPECT_EQ(refused->text, "513 rows, at most 512 allowed");
 }
 
 // What a host answers to one long call whose parts are an expert each, where another link asks, or

@@ -38,7 +38,7 @@ struct PeerAskRefused {
   enum class Reason : std::uint8_t {
     kBusy = 1,
     kNotHeld = 2,
-    kBad = 3,  // does not fit the model
+    kBad = 3,  // does not fit the model, or has too many rows
     kStopping = 4,
   };
   std::uint64_t call = 0;
