@@ -26,6 +26,7 @@
 #include "cluster/face/node_options.h"
 #include "cluster/face/plan_look.h"
 #include "cluster/first_contact.h"
+#include "cluster/members/plan_epochs.h"
 #include "cluster/plan/aged_activity.h"
 #include "cluster/plan/cluster_plan.h"
 #include "cluster/plan/holding_steps.h"
@@ -40,10 +41,9 @@
 
 namespace troupe {
 
-// The word of one peer for more makes no plan newer: that would leave no epochs to the plans to
-// come, which must all be below the second. What most of the others tell does, and a little more.
-inline constexpr std::uint64_t kMostTellableEpoch = std::uint64_t{1} << 52;
-inline constexpr std::uint64_t kMostEpoch = 2 * kMostTellableEpoch;
+// Beyond the least that more than half of the others tell of.
+inline constexpr std::uint64_t kMostEpochRise = std::uint64_t{1} << 40;
+
 // What a node keeps of a peer it keeps by that one's name, for as long as it runs. A peer may say
 // another name at each new link, so beyond so many names no new one is taken in.
 inline constexpr std::size_t kMostPeerNames = 1'024;

@@ -98,6 +98,29 @@ TEST(NodeCoreWithStore, WhileTheStoreIsAwayNodesGoOnByTheLastPlanAndNobodyLeads)
   (void)LeaderOf(nodes);
 }
 
+void PutPlan(SimulatedNodes& nodes, const PlanRecord& plan) {
+  const KvPut put{.key = ClusterKeys("lab").plan(), .value = ToValue(plan)};
+  (void)nodes.store().state().Answer(1, KvTransaction{.puts = {put}}, nodes.now());
+}
+
+// Who followed it would say hello with it, and no peer takes such a hello.
+TEST(NodeCoreWithStore, ARecordOfAnEpochBeyondAnyKeepsNoNodesApart) {
+  SimulatedNodes nodes({.has_store = true});
+  nodes.Run(30 * kStoreSecond);
+  ExpectWell(nodes);
+  PutPlan(nodes, {.stamp = {.epoch = kMostEpoch + 1, .by = "x"},
+                  .plan = Json::Parse(ToJson(*nodes.core(0)->plan(), kStoreGrid)).value()});
+  nodes.Run(30 * kStoreSecond);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    nodes.Kill(i);
+    nodes.Run(30 * kStoreSecond);
+    nodes.Start(i);
+    nodes.Run(90 * kStoreSecond);
+  }
+  ExpectWell(nodes);
+  EXPECT_LE(nodes.core(0)->plan()->epoch, kMostEpoch);
+}
+
 // Its lease has run out, and a copy of it, or a stranger's model, was sooner.
 TEST(NodeCoreWithStore, ANodeThatWasListedServesOnWhoeverIsListedInItsPlace) {
   for (const bool other_model : {false, true}) {

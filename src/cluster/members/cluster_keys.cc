@@ -4,21 +4,18 @@
 #include <cmath>
 
 #include "base/json_value.h"
+#include "cluster/members/plan_epochs.h"
 
 namespace troupe {
 namespace {
 
 constexpr std::size_t kLongestName = 63;
 constexpr double kLongestTtl = 86400;
-// Plans have one more than all that nodes follow: what a node says must leave room for the next
-// ones.
-constexpr std::uint64_t kGreatestEpoch = std::uint64_t{1} << 62,
-                        kGreatestFollowed = kGreatestEpoch / 2;
 
 Json StampToJson(const PlanStamp& stamp) { return {{"epoch", stamp.epoch}, {"by", stamp.by}}; }
 
-PlanStamp StampFrom(const JsonValue& json, std::uint64_t greatest) {
-  return {.epoch = json.At("epoch").Count(0, greatest), .by = json.At("by").String()};
+PlanStamp StampFrom(const JsonValue& json) {
+  return {.epoch = json.At("epoch").Count(0, kMostEpoch), .by = json.At("by").String()};
 }
 
 }  // namespace
@@ -77,7 +74,7 @@ Result<NodeRecord> ParseNode(std::string_view name, std::string_view value) {
         .model = json.At("model").String(),
         .start = json.At("start").String(),
         .ttl = static_cast<Nanos>(std::llround(json.At("ttl").Number(0, kLongestTtl) * 1e9)),
-        .plan = StampFrom(json.At("plan"), kGreatestFollowed)};
+        .plan = StampFrom(json.At("plan"))};
   });
 }
 
@@ -89,7 +86,7 @@ Result<LeaderRecord> ParseLeader(std::string_view value) {
 
 Result<PlanRecord> ParsePlan(std::string_view value) {
   return ReadJson<PlanRecord>("plan", value, [](const JsonValue& json) {
-    return PlanRecord{.stamp = StampFrom(json, kGreatestEpoch), .plan = json.At("plan").raw()};
+    return PlanRecord{.stamp = StampFrom(json), .plan = json.At("plan").raw()};
   });
 }
 

@@ -3,8 +3,15 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "cluster/members/plan_epochs.h"
 
 namespace troupe {
+namespace {
+
+// What one node says that it follows.
+bool Counts(const PlanStamp& said) { return said.epoch <= kMostTellableEpoch; }
+
+}  // namespace
 
 ClusterPicture::Changed ClusterPicture::Look(const StoreView& view, KvLease lease, bool heard) {
   const std::vector<NodeRecord> nodes_before = nodes_;
@@ -77,15 +84,18 @@ bool ClusterPicture::IsPlanWanted() const {
   const auto differs = [&](const PlanStamp& known) {
     return known.epoch >= in_store_->epoch && known != *in_store_;
   };
-  return differs(accepted()) ||
-         std::ranges::any_of(nodes_, [&](const NodeRecord& node) { return differs(node.plan); });
+  return differs(accepted()) || std::ranges::any_of(nodes_, [&](const NodeRecord& node) {
+           return Counts(node.plan) && differs(node.plan);
+         });
 }
 
 std::uint64_t ClusterPicture::TakeEpoch() {
   TROUPE_CHECK(leads());
   std::uint64_t known = std::max(last_epoch_, accepted().epoch);
   if (in_store_) known = std::max(known, in_store_->epoch);
-  for (const NodeRecord& node : nodes_) known = std::max(known, node.plan.epoch);
+  for (const NodeRecord& node : nodes_) {
+    if (Counts(node.plan)) known = std::max(known, node.plan.epoch);
+  }
   last_epoch_ = std::max(static_cast<std::uint64_t>(leader_->revision), known + 1);
   return last_epoch_;
 }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cluster/members/plan_epochs.h"
+
 namespace troupe {
 namespace {
 
@@ -134,6 +136,18 @@ TEST(ClusterPicture, AnEpochIsGreaterThanAllThatAreKnownAndIsNeverGivenTwice) {
   EXPECT_EQ(a->TakeEpoch(), 91u);
   a.See({leader});
   EXPECT_EQ(a->TakeEpoch(), 92u);
+}
+
+// One that says more has made it up, or follows what the store has, or had.
+TEST(ClusterPicture, TheWordOfANodeLeavesEpochsToThePlansToCome) {
+  PictureOfA a;
+  const KvEntry leader = LeaderEntry("a", kOurs);
+  a.See({leader, PlanEntry(50, "b"), NodeEntry("c", {.epoch = kMostEpoch, .by = "d"})});
+  EXPECT_FALSE(a->plan_wanted());
+  EXPECT_EQ(a->TakeEpoch(), 51u);
+  a.See({leader, PlanEntry(50, "b"), NodeEntry("c", {.epoch = kMostTellableEpoch, .by = "d"})});
+  EXPECT_TRUE(a->plan_wanted());
+  EXPECT_EQ(a->TakeEpoch(), kMostTellableEpoch + 1);
 }
 
 TEST(ClusterPicture, ADamagedPlanIsReplaced) {
