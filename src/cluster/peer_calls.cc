@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-// Calls that nobody waits for any more: their answers still tell how fast a peer is.
+// With calls that nobody waits for any more: their answers still tell how fast a peer is.
 constexpr std::size_t kMostRemembered = 64;
 constexpr std::uint32_t kNoRow = ~0u;
 // A peer that knew which answers are checked could lie in the others.
@@ -201,6 +201,15 @@ std::vector<std::byte> PeerCalls::FrameOf(const CallToSend& call) {
   return std::move(frame).Take();
 }
 
+// Of the layer under way all, or their answers would be lost: a layer asks each holder of an expert
+// for it at most twice. Those of layers before are the first ones.
+void PeerCalls::Remember(SentCall sent) {
+  while (sent_.size() >= kMostRemembered && sent_.front().layer != layer_) {
+    sent_.erase(sent_.begin());
+  }
+  sent_.push_back(std::move(sent));
+}
+
 // Sends what is to be sent; a peer that cannot be sent to is as good as gone.
 void PeerCalls::Dispatch() {
   for (;;) {
@@ -224,8 +233,7 @@ void PeerCalls::Dispatch() {
         flow_.OnRefused(call.call);
         continue;
       }
-      if (sent_.size() >= kMostRemembered) sent_.erase(sent_.begin());
-      sent_.push_back(std::move(sent));
+      Remember(std::move(sent));
     }
   }
   const std::vector<std::uint32_t> to_load = flow_.TakeToLoad();

@@ -128,6 +128,7 @@ class PeerCalls final : public ExpertPeers {
   void OnRefused(PeerCallId call);
   void SeeWhoIsLate(Nanos now);
   void Dispatch();
+  void Remember(SentCall sent);
   void SendCancels();
   void TellFigures();
   void Remark(std::string text);

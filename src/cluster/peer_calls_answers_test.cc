@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <numeric>
 #include <span>
 #include <thread>
 #include <vector>
@@ -122,6 +123,48 @@ TEST_F(PeerCallsTest, AnAnswerFromAnotherLinkIsNotUsed) {
   const TakenNews had = TakeAllNews(nodes_->calls());
   EXPECT_THAT(had.answered, IsEmpty());
   EXPECT_EQ(had.to_load.size(), experts_.size());
+}
+
+// A disk that fails at all of them has each asked for by itself.
+TEST(PeerCalls, EveryAnswerOfALayerIsUsedHoweverManyCallsItHas) {
+  constexpr std::uint32_t kExperts = 80, kWidth = 32;
+  constexpr ExpertGrid kManyGrid{.layers = 1, .experts = kExperts};
+  PeerDirectory directory;
+  directory.OnCame("host", /*link=*/1, /*start=*/1, 1e-6);
+  ExpertBits all(kManyGrid);
+  for (std::uint32_t expert = 0; expert < kExperts; ++expert) all.Add({0, expert});
+  directory.OnHoldings(1, all);
+  const MonotonicClock clock;
+  std::vector<PeerAsk> asks;
+  std::vector<std::vector<std::byte>> frames;  // that the asks show
+  PeerCalls calls({.grid = kManyGrid, .width = kWidth, .forms = {RowForm::kFloat}}, directory,
+                  [&](LinkId, std::vector<std::byte> frame) {
+                    frames.push_back(std::move(frame));
+                    asks.push_back(DecodePeerAsk(frames.back()).value());
+                    return OkStatus();
+                  },
+                  clock, {.rules = {.least = 600'000'000'000}});
+  const std::vector<float> row(kWidth, 1.0F);
+  const std::vector<std::uint32_t> rows(kExperts, 0);
+  std::vector<std::uint32_t> first_row(kExperts + 1);
+  std::iota(first_row.begin(), first_row.end(), 0);
+  const ExpertBatch batch{.input = MakeActivations(row.data(), kWidth, 1, kWidth, {}),
+                          .rows = rows,
+                          .first_row = first_row};
+  for (std::uint32_t expert = 0; expert < kExperts; ++expert) {
+    ASSERT_TRUE(calls.AskInPlaceOfDisk(batch, expert));
+  }
+  ASSERT_EQ(asks.size(), kExperts);
+  for (const PeerAsk& ask : asks) {
+    calls.OnFrame(
+        1, Encode(PeerAnswer{
+               .call = ask.call,
+               .last = true,
+               .experts = {{.expert = ask.experts[0].expert, .rows = 1}},
+               .rows = {.width = kWidth, .count = 1, .bytes = std::as_bytes(std::span(row))}}));
+  }
+  EXPECT_EQ(calls.Take().answered.size(), kExperts);
+  EXPECT_FALSE(calls.waiting());
 }
 
 }  // namespace
