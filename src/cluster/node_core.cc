@@ -287,7 +287,7 @@ void NodeCore::OnPong(LinkId link, Nanos now) {
   }
   if (is_new_start) peer = {.held = ExpertBits(self_.hello.grid)};
   thrown_out_.TakeBack(hello.start_id);
-  ForgetWordOf(hello.start_id);
+  ForgetWordOf(hello.node);
   peer.hello = hello;
   CloseLinksOfOtherStarts(hello);
   if (is_new_start) SayIfNotListed(hello);
@@ -374,7 +374,7 @@ void NodeCore::OnFrame(LinkId link, std::span<const std::byte> frame, Nanos now)
   } else if (const auto* notice = std::get_if<PeerPlanNotice>(&*message)) {
     OnPlanNotice(name, *notice);
   } else if (const auto* accusation = std::get_if<PeerAccusation>(&*message)) {
-    OnAccusation(found->second.hello->start_id, *accusation, now);
+    OnAccusation(*found->second.hello, *accusation, now);
   }
 }
 

@@ -235,9 +235,9 @@ class NodeCore {
   void OnHoldings(const std::string& name, const PeerHoldings& holdings);
   void OnReport(const std::string& name, const PeerReport& report);
   void OnPlanNotice(const std::string& name, const PeerPlanNotice& notice);
-  void OnAccusation(std::uint64_t accuser, const PeerAccusation& accusation, Nanos now);
+  void OnAccusation(const PeerHello& accuser, const PeerAccusation& accusation, Nanos now);
   // Its links are new: it says again what it still holds to.
-  void ForgetWordOf(std::uint64_t accuser);
+  void ForgetWordOf(const std::string& accuser);
   // Thrown out by this node, or, as they say, by more than half of the others.
   bool IsOutOfPlans(std::uint64_t start) const;
   std::optional<PeerHello> LifeOf(std::uint64_t start) const;  // of a peer that is or was
@@ -305,8 +305,9 @@ class NodeCore {
   std::map<std::string, Peer> peers_;
   EarlierLives earlier_;  // of peers
   ThrownOut thrown_out_;
-  // By the accused's start: the accusers' ones, and whether they have said so by their last link.
-  std::map<std::uint64_t, std::map<std::uint64_t, bool>> accusers_;
+  // By the accused's start: the accusers' names, since they may start anew as often as they like,
+  // and whether they have said so by their last link.
+  std::map<std::uint64_t, std::map<std::string, bool>> accusers_;
   PlanFollower follower_;
   Nanos now_ = 0;         // when it looked last what is due
   Nanos adopted_at_ = 0;  // the plan in force

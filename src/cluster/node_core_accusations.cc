@@ -101,22 +101,23 @@ std::size_t NodeCore::Readmit(Nanos now) {
   return count;
 }
 
-void NodeCore::ForgetWordOf(std::uint64_t accuser) {
+void NodeCore::ForgetWordOf(const std::string& accuser) {
   for (auto& [accused, accusers] : accusers_) {
     if (const auto by = accusers.find(accuser); by != accusers.end()) by->second = false;
   }
 }
 
-// One that lies may accuse any, so each accuser has a peer looked at once and no more.
-void NodeCore::OnAccusation(std::uint64_t accuser, const PeerAccusation& accusation, Nanos now) {
+// One that lies may accuse any, so each accuser has a peer looked at once and no more, however
+// often it starts anew.
+void NodeCore::OnAccusation(const PeerHello& accuser, const PeerAccusation& accusation, Nanos now) {
   const auto accused = std::ranges::find_if(peers_, [&](const auto& entry) {
     return entry.second.hello.start_id == accusation.accused && entry.second.link != 0;
   });
   const std::string what = ToString(ExpertId{accusation.layer, accusation.expert});
-  const auto by = std::ranges::find_if(
-      peers_, [&](const auto& entry) { return entry.second.hello.start_id == accuser; });
-  if (by == peers_.end() || accused == peers_.end() || accuser == accusation.accused) return;
-  const auto [word, is_first] = accusers_[accusation.accused].try_emplace(accuser);
+  const auto by = peers_.find(accuser.node);
+  if (by == peers_.end() || by->second.hello.start_id != accuser.start_id) return;
+  if (accused == peers_.end() || accused == by) return;
+  const auto [word, is_first] = accusers_[accusation.accused].try_emplace(accuser.node);
   if (std::exchange(word->second, true)) return;
   if (leads_ && IsOutOfPlans(accusation.accused)) planner_.OnCame(now);
   if (!is_first) return;
@@ -134,7 +135,7 @@ bool NodeCore::IsOutOfPlans(std::uint64_t start) const {
   for (const auto& [name, peer] : peers_) {
     if (peer.link == 0 || peer.hello.start_id == start) continue;
     ++others;
-    const auto word = accusers->second.find(peer.hello.start_id);
+    const auto word = accusers->second.find(name);
     against += word != accusers->second.end() && word->second ? 1 : 0;
   }
   return 2 * against > others;

@@ -121,6 +121,21 @@ TEST_F(Accusations, AnAccuserThatLiesHasNobodyThrownOut) {
   EXPECT_EQ(checked_[2], SpotSample::kAnswersOfASuspect);
 }
 
+TEST_F(Accusations, NorHasItAnybodyCheckedMoreOftenByStartingAnew) {
+  Open(4);
+  Verify(0);
+  for (int life = 0; life < 3; ++life) {
+    nodes_->core(3)->OnWrongAnswer(nodes_->start(1), {1, 2}, nodes_->now());
+    Serve(70, std::nullopt);
+    nodes_->Kill(3);
+    nodes_->Start(3);
+    Serve(5, std::nullopt);
+  }
+  EXPECT_THAT(nodes_->core(0)->Peers(), ElementsAre("n1", "n2", "n3"));
+  EXPECT_EQ(checked_[0], SpotSample::kAnswersOfASuspect);
+  EXPECT_EQ(checked_[2], SpotSample::kAnswersOfASuspect);
+}
+
 // The one that leads asks that node for nothing, and has only the word of the others.
 TEST_F(Accusations, WhomMostOfTheOthersAccuseIsLeftOutOfThePlanThoughItStaysAPeer) {
   Open(4);
