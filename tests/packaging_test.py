@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -50,6 +51,21 @@ class Kubernetes(unittest.TestCase):
         grace = int(re.search(r"terminationGracePeriodSeconds: (\d+)", self.rendered)[1])
         self.assertGreater(wait, 1)
         self.assertGreater(grace, wait + 30)  # drain-s
+
+    def test_the_secret_that_it_tells_to_make_has_the_files_that_nodes_read_and_no_others(self):
+        told = (self.FOLDER / "kustomization.yaml").read_text()
+        hosts = re.search(r"troupe cluster certificates peers --hosts (\S+)", told)[1].split(",")
+        replicas = int(re.search(r"replicas: (\d+)", self.rendered)[1])
+        paths = re.findall(r"--peer-(?:authority|certificate|key)=/etc/troupe-peers/(\S+)", self.rendered)
+        self.assertEqual(len(paths), 3)
+        read = {path.replace("$(POD_NAME)", f"troupe-{i}") for path in paths for i in range(replicas)}
+        self.assertEqual(set(re.findall(r"--from-file=peers/(\S+)", told)), read)
+        self.assertNotIn("authority.key", read)
+        with tempfile.TemporaryDirectory() as folder:
+            made = subprocess.run([TROUPE, "cluster", "certificates", folder, "--hosts", ",".join(hosts)],
+                                  capture_output=True, text=True)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            self.assertEqual(read | {"authority.key"}, {path.name for path in pathlib.Path(folder).iterdir()})
 
     def test_its_options_are_those_of_serve(self):
         said = subprocess.run([TROUPE, "serve", "--help"], capture_output=True, text=True, check=True).stdout
