@@ -7,7 +7,8 @@ namespace troupe {
 Status CheckMayTalkTo(const PeerAddress& address, const TransportOptions& options) {
   if (options.tls.any() || options.allow_plain_text || address.IsLoopback()) return OkStatus();
   return InvalidArgument(
-      "'{}': without TLS peers are only at loopback addresses, unless plain text is allowed",
+      "'{}': without TLS peers are only at loopback addresses; give each node a certificate "
+      "(`troupe cluster certificates` writes them), or allow plain text (--peer-plain-text)",
       address.host);
 }
 

@@ -18,7 +18,11 @@ std::string WhyNot(const TransportOptions& options) {
 TEST(TransportOptions, TheDefaultsAreGood) { EXPECT_EQ(WhyNot({}), ""); }
 
 TEST(TransportOptions, PlainTextStaysOnThisMachineUnlessAllowed) {
-  EXPECT_THAT(WhyNot({.host = "0.0.0.0"}), HasSubstr("'0.0.0.0': without TLS"));
+  const std::string why_not = WhyNot({.host = "0.0.0.0"});
+  EXPECT_THAT(why_not, HasSubstr("'0.0.0.0': without TLS"));
+  for (const char* way_out : {"`troupe cluster certificates`", "--peer-plain-text"}) {
+    EXPECT_THAT(why_not, HasSubstr(way_out));
+  }
   EXPECT_EQ(WhyNot({.host = "0.0.0.0", .allow_plain_text = true}), "");
   const PeerTlsFiles tls{.authority = "a", .certificate = "c", .key = "k"};
   EXPECT_EQ(WhyNot({.host = "0.0.0.0", .tls = tls}), "");
