@@ -48,8 +48,6 @@ inline constexpr std::uint64_t kMostEpochRise = std::uint64_t{1} << 40;
 // another name at each new link, so beyond so many names no new one is taken in.
 inline constexpr std::size_t kMostPeerNames = 1'024;
 
-inline constexpr std::uint64_t kMostEpochRise = std::uint64_t{1} << 40;
-
 // As a store says.
 struct NodeLeader {
   std::string node;
@@ -314,6 +312,7 @@ class NodeCore {
   Nanos go_on_at_ = 0;
   std::uint64_t told_sequence_ = 0;     // of what is held: peers know it
   std::uint64_t newest_epoch_ = 0;      // that anybody has told of
+  std::uint64_t not_followed_ = 0;      // of the last plan that cannot be followed here
   std::vector<std::uint32_t> counted_;  // since the last report
   AgedActivity told_before_;            // all that was reported
   std::uint64_t told_to_ = 0;           // the start of the leader that knows it

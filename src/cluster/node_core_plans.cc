@@ -108,6 +108,8 @@ void NodeCore::TakePlan(std::uint64_t epoch, std::string_view text, std::string_
   Result<ClusterPlan> plan =
       ParseClusterPlan(text, ModelText(self_.hello), self_.hello.grid, epoch);
   if (!plan.ok()) {
+    not_followed_ = epoch;
+    if (leads_) planner_.OnCame(now_);
     return Say(
         fmt::format("plan {} of {} is not followed: {}", epoch, from, plan.status().message()));
   }
@@ -275,7 +277,8 @@ void NodeCore::OnPlanChosen(Result<PlanChoice> choice, Nanos now) {
     if (std::exchange(said_why_, adoption.why) != adoption.why) {
       Say(fmt::format("the plan stays: {}", look_->why));
     }
-    if (!wanted_) return;
+    // Who starts anew gets no other one than the newest, which may be for another model.
+    if (!wanted_ && not_followed_ <= follower_.epoch()) return;
     plan = follower_.plan();
   }
   if (!has_list()) {

@@ -121,6 +121,34 @@ TEST(NodeCoreWithStore, ARecordOfAnEpochBeyondAnyKeepsNoNodesApart) {
   EXPECT_LE(nodes.core(0)->plan()->epoch, kMostEpoch);
 }
 
+// As one that is left of a time when the cluster's nodes served another one.
+TEST(NodeCoreWithStore, APlanForAnotherModelIsNotFollowedAndIsReplaced) {
+  for (const bool is_running : {false, true}) {
+    SCOPED_TRACE(is_running);
+    SimulatedNodes nodes({.has_store = true});
+    nodes.Run(30 * kStoreSecond);
+    ExpectWell(nodes);
+    if (!is_running) {
+      for (std::size_t i = 0; i < nodes.size(); ++i) nodes.Kill(i);
+      nodes.Run(30 * kStoreSecond);
+    }
+    ClusterPlan other{.epoch = 1'000'000, .model = "beef", .nodes = {{.name = "n0"}}};
+    other.nodes[0].held = {{}, {0}, {0}};
+    PutPlan(nodes, {.stamp = {.epoch = other.epoch, .by = "x"},
+                    .plan = Json::Parse(ToJson(other, kStoreGrid)).value()});
+    if (!is_running) {
+      for (std::size_t i = 0; i < nodes.size(); ++i) nodes.Start(i);
+    }
+    nodes.Run(60 * kStoreSecond);
+    ExpectWell(nodes);
+    EXPECT_THAT(nodes.said(), Contains(HasSubstr("plan 1000000 of the store is not followed")));
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      EXPECT_GT(nodes.core(i)->plan()->epoch, other.epoch);
+      EXPECT_NE(nodes.core(i)->plan()->model, other.model);
+    }
+  }
+}
+
 // Its lease has run out, and a copy of it, or a stranger's model, was sooner.
 TEST(NodeCoreWithStore, ANodeThatWasListedServesOnWhoeverIsListedInItsPlace) {
   for (const bool other_model : {false, true}) {
