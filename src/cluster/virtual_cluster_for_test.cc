@@ -125,7 +125,10 @@ void VirtualCluster::Run(Nanos time) { world_.time.RunFor(time); }
 std::string VirtualCluster::Live() {
   std::vector<VirtualFault> faults(world_.shape.faults.begin(), world_.shape.faults.end());
   Run(Span(0, 10'000));
-  for (int step = 0; step < 30 && rules_.broken().empty(); ++step) {
+  const auto goes_on = [this](int step) {
+    return rules_.broken().empty() && (step < 30 || world_.time.now() < store_back_at_);
+  };
+  for (int step = 0; goes_on(step); ++step) {
     if (!faults.empty() && world_.rng.Below(3) > 0) {
       Fault(faults[world_.rng.Below(faults.size())]);
     }

@@ -61,6 +61,7 @@ class VirtualCluster {
   // virtual_faults_for_test.cc.
   void Fault(VirtualFault fault);
   void FaultOfStore(VirtualFault fault, std::size_t i);
+  void StopStore();
   void StopPath();
   void SlowPath();
   void KillFor(std::size_t i, bool silently, Nanos time);
@@ -78,6 +79,7 @@ class VirtualCluster {
   std::vector<double> clocks_speed_;
   std::uint64_t starts_ = 0;
   std::optional<FakeKvState> backup_;
+  Nanos store_back_at_ = 0;
 };
 
 }  // namespace troupe

@@ -70,9 +70,7 @@ void VirtualCluster::Fault(VirtualFault fault) {
 void VirtualCluster::FaultOfStore(VirtualFault fault, std::size_t i) {
   switch (fault) {
     case VirtualFault::kStoreAway:
-      world_.timeline.Add(world_.time.now(), "the store is away");
-      world_.store.Stop();
-      return world_.time.After(Span(100, 20'000), [this] { world_.store.Start(); });
+      return StopStore();
     case VirtualFault::kStoreCut:
       if (node(i) == nullptr) return;
       world_.timeline.Add(world_.time.now(), "n{} is cut off from the store", i);
@@ -97,6 +95,16 @@ void VirtualCluster::FaultOfStore(VirtualFault fault, std::size_t i) {
     default:
       return;
   }
+}
+
+// Seldom for minutes, in which the run goes on.
+void VirtualCluster::StopStore() {
+  if (world_.time.now() < store_back_at_) return;
+  const Nanos away = world_.rng.Below(40) == 0 ? Span(20'000, 300'000) : Span(100, 20'000);
+  world_.timeline.Add(world_.time.now(), "the store is away for {} ms", away / kMs);
+  world_.store.Stop();
+  store_back_at_ = world_.time.now() + away;
+  world_.time.After(away, [this] { world_.store.Start(); });
 }
 
 void VirtualCluster::EndFaults() {
