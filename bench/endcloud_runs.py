@@ -203,7 +203,7 @@ def prediction_text(when, seen):
 
 @dataclasses.dataclass
 class Chat:
-    """Means of some answers of one user: seconds to the first token, between tokens, and in all."""
+    """An answer of one user, or medians of some: seconds to the first token, between tokens, and in all."""
     first: float
     between: float
     whole: float
@@ -217,8 +217,18 @@ def places_of(metrics):
             f"{drafts['checked']:.0f} checked, {drafts['right']:.0f} right")
 
 
+def in_turn(ways, number):
+    """Their order in that round: a machine that becomes slower or faster favours none of them."""
+    return ways if number % 2 == 0 else tuple(reversed(ways))
+
+
+def medians(seen):
+    """Of answers; what their ends counted last."""
+    return Chat(*(statistics.median(getattr(one, name) for one in seen) for name in ("first", "between", "whole")), places=seen[-1].places)
+
+
 def chat(end, answers, prompt_tokens, answer_tokens, cloud=None, load=0):
-    """One user of an end, while `load` others keep the cloud busy. Without a number of prompt tokens they ask for texts to go on."""
+    """The answers of one user of an end, while `load` others keep the cloud busy. Without a number of prompt tokens they ask for texts to go on."""
     def prompt(draw):
         return text_of(draw) if prompt_tokens is None else prompt_of(draw, prompt_tokens)
     over = asyncio.Event()
@@ -235,10 +245,11 @@ def chat(end, answers, prompt_tokens, answer_tokens, cloud=None, load=0):
         for _ in range(answers):
             first, whole, text = await ask(end.base, body(prompt(draw), answer_tokens))
             assert text is not None, "an answer was lost"
-            seen.append((first, (whole - first) / (answer_tokens - 1), whole))
+            seen.append(Chat(first, (whole - first) / (answer_tokens - 1), whole))
         over.set()
 
     async def run():
         await asyncio.gather(user(), *(other(random.Random(f"load {i}")) for i in range(load)))
     asyncio.run(run())
-    return Chat(*(mean(column) for column in zip(*seen)), places=places_of(end.metrics()))
+    seen[-1].places = places_of(end.metrics())
+    return seen
