@@ -42,6 +42,7 @@ class EndAnswers::Impl final : public AnswerWorld {
       : model_(model),
         options_(std::move(options)),
         rule_(std::move(rule)),
+        answers_lose_(rule_->Name() == "end" && !ModelAccess::EngineOf(model).exact()),
         watch_(options_.pauses),
         device_(options_.device ? std::make_optional<DeviceWatch>(*options_.device) : std::nullopt),
         client_(
@@ -91,7 +92,7 @@ class EndAnswers::Impl final : public AnswerWorld {
 
   Result<Generation> Start(Request request, Callbacks callbacks) {
     const bool crosses_exactly = request.exact;
-    request.exact = request.exact || options_.only_drafts_lose;
+    request.exact = request.exact || !answers_lose_;
     if (request.embed || callbacks.on_logits || callbacks.on_prompt) {
       return model_.Start(std::move(request), std::move(callbacks));
     }
@@ -150,7 +151,7 @@ class EndAnswers::Impl final : public AnswerWorld {
     if (place == Side::kEnd) return own_;
     return cloud_;
   }
-  bool CloudIsUsable() const override { return watch_.usable(); }
+  bool CloudIsUsable() const override { return watch_.usable() && !answers_lose_; }
   bool CloudHasRoom() const override { return cloud_.has_room(); }
   PlaceChoice Choose(const AnswerTask& task) override { return ChooseFor(task, std::nullopt); }
   Look LookAgain(const AnswerTask& task, Side place, const RunLeft& left) override {
@@ -369,7 +370,7 @@ class EndAnswers::Impl final : public AnswerWorld {
     }
     request.prompt = std::move(prompt);
     request.ignore_end = true;
-    request.exact = options_.only_drafts_lose;
+    request.exact = !answers_lose_;
     request.cache_salt = "of nobody's text";
     stop_measuring_ =
         own_.Start({.request = std::move(request)}, {.on_heard = [] {},
@@ -390,7 +391,7 @@ class EndAnswers::Impl final : public AnswerWorld {
 
   std::optional<PlaceCosts> OwnCosts(std::size_t read) const {
     return OwnCostsOf(counters_, model_.plan(), read,
-                      {.exact_only = options_.only_drafts_lose,
+                      {.exact_only = !answers_lose_,
                        .power = power_,
                        .ahead = own_.tokens_to_read(),
                        .runs = own_.runs()});
@@ -408,6 +409,7 @@ class EndAnswers::Impl final : public AnswerWorld {
   Model& model_;
   const EndOptions options_;
   const std::unique_ptr<PlaceRule> rule_;
+  const bool answers_lose_;  // quality, as the model was opened: the cloud would contradict them
   const MonotonicClock clock_;
   std::atomic<RequestId> last_id_{0};
 

@@ -1,7 +1,9 @@
 // The weak machine's side of an end and its cloud: starts each request where it is expected to end
 // sooner, in the cloud or on this machine's own engine, and has answers go on here when the cloud
-// goes, and there when it comes back. Every byte is the model's alone, wherever it was chosen.
-// Thread-safe. Design: docs/design/end-cloud.md.
+// goes, and there when it comes back. Every byte is the model's alone, wherever it was chosen:
+// where the rule may choose the cloud all answers are exact, whatever the model was opened to lose.
+// With rule "end" they lose it, and then the cloud is asked for none. Thread-safe. Design:
+// docs/design/end-cloud.md.
 #pragma once
 
 #include <troupe/model.h>
@@ -40,8 +42,6 @@ struct EndOptions {
   std::function<void(const std::string& line)> say = {};
   // What this device is looked at by; absent: its power and load are not looked at.
   std::optional<DeviceWatch::Options> device = {};
-  // The model was opened to lose quality for drafts' sake alone: all answers are exact.
-  bool only_drafts_lose = false;
   bool explain = false;  // a line for each answer: where it begins, and why
   CutOptions cuts = {};  // of prompts by layers; none unless tokens are said
 };

@@ -289,12 +289,6 @@ void EngineFlags::AllowLowCopies() {
   offload_.predictor = "none";
 }
 
-bool EngineFlags::LoseForDraftsAlone() {
-  if (!offload_.exact()) return false;
-  offload_.lossiness = Chain{"drop"};
-  return true;
-}
-
 EngineOptions EngineFlags::options() const {
   EngineOptions options;
   if (threads_ > 0) options.threads = static_cast<std::uint32_t>(threads_);

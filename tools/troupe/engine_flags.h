@@ -41,9 +41,8 @@ class EngineFlags {
   // The same answers on every run, also where they are not exact.
   void HandOutInOrder() { offload_.in_order = true; }
   // What may be lost is for guesses that others check (split/draft_desk.h): missing experts of
-  // theirs are answered by nothing, so that guessing reads nothing. True unless somebody has said
-  // what may be lost.
-  bool LoseForDraftsAlone();
+  // theirs are answered by nothing, so that guessing reads nothing.
+  void LoseForDraftsAlone() { offload_.lossiness = Chain{"drop"}; }
   // How many sequences the engine holds at once; 1 unless a command says more.
   void HoldSequences(std::uint32_t sequences) { sequences_ = sequences; }
   // Engine::fingerprint will be asked for.

@@ -63,6 +63,20 @@ Result<std::unique_ptr<RunningNode>> OpenNodeOf(Engine& engine, const ServeFlags
   return NodeOpener()(engine, std::move(options));
 }
 
+// The cloud's answers are exact, and any answer may go on there. So of what is chosen here drafts
+// alone may lose quality, which the cloud checks.
+void LetDraftsAloneLose(const SplitFlags& split, EngineFlags& engine) {
+  if (!split.may_ask_cloud()) return;
+  if (!engine.options().offload.exact()) {
+    Remark(
+        "note: answers are exact, as the cloud's are: {}; with --place end this machine's answers "
+        "lose what was said\n",
+        split.may_draft() ? "only guesses for the cloud lose quality" : "nothing loses quality");
+  } else if (split.may_draft()) {
+    engine.LoseForDraftsAlone();
+  }
+}
+
 // By which an end and its cloud know that they would say the same.
 Result<ModelProof> ProofOf(Engine& engine) {
   TROUPE_CHECK(engine.fingerprint().has_value());  // ServeFlags::EngineWith asks for it
@@ -117,7 +131,7 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
   if (flags.split().has_cloud()) {
     TROUPE_ASSIGN_OR_RETURN(device, FitToDevice(flags, engine_flags));
   }
-  const bool only_drafts_lose = flags.split().may_draft() && engine_flags.LoseForDraftsAlone();
+  LetDraftsAloneLose(flags.split(), engine_flags);
   opened_ = {.path = flags.model(),
              .offload = engine_flags.options().offload,
              .files = LookAtModelFiles(flags.model(), engine_flags.options().offload),
@@ -149,8 +163,7 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
     served.cuts = OpenCutsFor(*served.model, flags);
   }
   if (flags.split().has_cloud()) {
-    if (const Status opened = OpenEnd(flags, proof, std::move(device), only_drafts_lose, served);
-        !opened.ok()) {
+    if (const Status opened = OpenEnd(flags, proof, std::move(device), served); !opened.ok()) {
       node.reset();  // its threads use the engine
       return opened;
     }
@@ -193,8 +206,7 @@ Result<DeviceWatch::Options> ServeModels::FitToDevice(const ServeFlags& flags,
 }
 
 Status ServeModels::OpenEnd(const ServeFlags& flags, const ModelProof& proof,
-                            DeviceWatch::Options device, bool only_drafts_lose,
-                            ServedModel& served) {
+                            DeviceWatch::Options device, ServedModel& served) {
   TROUPE_ASSIGN_OR_RETURN(EndOptions options, flags.split().Read());
   options.proof = proof;
   if (flags.split().reads_bases()) {
@@ -212,7 +224,7 @@ Status ServeModels::OpenEnd(const ServeFlags& flags, const ModelProof& proof,
     options.cuts.bases = BasesOf(std::move(cuts));
   }
   options.device = std::move(device);
-  options.only_drafts_lose = served.exact = only_drafts_lose;
+  served.exact = flags.split().may_ask_cloud();
   options.most_in_cloud = flags.most_in_cloud();
   options.most_answers = flags.most_requests();
   options.say = [](const std::string& line) { Remark("{}\n", line); };

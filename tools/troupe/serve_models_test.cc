@@ -20,6 +20,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 constexpr const char* kServed = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
 
 class ServeModelsTest : public testing::Test {
@@ -165,6 +166,30 @@ TEST_F(ServeModelsTest, WhoSaysNoWhilePrefixesAreReadGetsNoModel) {
   asked = 0;
   most = without_prefixes;
   EXPECT_EQ(models.Open(*flags).status().code(), Code::kCancelled);
+}
+
+TEST_F(ServeModelsTest, AnEndThatWasToldToLoseQualityIsExactWhereTheCloudMayAnswerAndSaysSo) {
+  const auto open = [&](const std::string& place) {
+    const auto flags = ServeFlags::Read({kServed, "--ctx", "128", "--threads", "2", "--memory",
+                                         "1GiB", "--slots", "10", "--substitute", "drop", "--cloud",
+                                         "http://127.0.0.1:9", "--place", place})
+                           .value();
+    testing::internal::CaptureStderr();
+    ServedModel served = models_.Open(*flags).value();
+    const bool exact = served.exact;
+    models_.Close(served);
+    return std::pair(exact, testing::internal::GetCapturedStderr());
+  };
+  const auto [drafts_lose, said] = open("auto");
+  EXPECT_TRUE(drafts_lose);
+  EXPECT_THAT(said, HasSubstr("note: answers are exact, as the cloud's are: only guesses for the "
+                              "cloud lose quality"));
+  const auto [nothing_loses, said_of_cloud] = open("cloud");
+  EXPECT_TRUE(nothing_loses);
+  EXPECT_THAT(said_of_cloud, HasSubstr("nothing loses quality"));
+  const auto [exact_alone, said_of_end] = open("end");
+  EXPECT_FALSE(exact_alone);
+  EXPECT_THAT(said_of_end, Not(HasSubstr("answers are exact")));
 }
 
 TEST_F(ServeModelsTest, ABodyMayBeAsLongAsAPromptThatFits) {

@@ -18,6 +18,8 @@ class SplitFlags {
   Status CheckUsage() const;
 
   bool has_cloud() const { return !cloud_.empty(); }
+  // Whether the cloud may choose answers: then all are exact, as its are.
+  bool may_ask_cloud() const { return has_cloud() && rule_ != "end"; }
   // Whether answers may have drafts, which need not be exact.
   bool may_draft() const { return has_cloud() && (rule_ == "auto" || rule_ == "drafts"); }
   // Of a model's experts, that an end may run at most.

@@ -57,6 +57,19 @@ TEST(SplitFlags, AnswersMayHaveDraftsWhereARuleChoosesThem) {
   EXPECT_FALSE(ServeFlags::Read({"m.gguf"}).value()->split().may_draft());
 }
 
+TEST(SplitFlags, TheCloudMayBeAskedUnlessThePlaceIsTheEnd) {
+  const auto may = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"m.gguf", "--cloud", "http://x"});
+    return ServeFlags::Read(more).value()->split().may_ask_cloud();
+  };
+  EXPECT_TRUE(may({}));
+  for (const char* place : {"cloud", "drafts", "layers:3", "route-aware"}) {
+    EXPECT_TRUE(may({"--place", place})) << place;
+  }
+  EXPECT_FALSE(may({"--place", "end"}));
+  EXPECT_FALSE(ServeFlags::Read({"m.gguf"}).value()->split().may_ask_cloud());
+}
+
 TEST(SplitFlags, SayHowPromptsAreCut) {
   const auto read = [](std::vector<std::string> more) {
     more.insert(more.begin(), {"m.gguf", "--cloud", "http://x"});
