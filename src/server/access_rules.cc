@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <vector>
 
 namespace troupe {
 namespace {
+
+constexpr std::string_view kAuthorization = "authorization", kApiKey = "x-api-key";
 
 // "localhost:8080" without the port; "[::1]:8080" as "::1".
 std::string_view HostIn(std::string_view host) {
@@ -55,11 +58,19 @@ std::string Quotable(std::string_view text, std::string_view otherwise) {
 
 std::string_view KeyOf(const HttpRequest& request) {
   constexpr std::string_view kBearer = "bearer ";
-  const std::string_view said = request.Header("authorization");
+  const std::string_view said = request.Header(kAuthorization);
   const bool bears = std::ranges::equal(said.substr(0, kBearer.size()), kBearer, {},
                                         [](unsigned char c) { return std::tolower(c); });
   if (bears) return said.substr(kBearer.size());
-  return request.Header("x-api-key");
+  return request.Header(kApiKey);
+}
+
+void DropUncheckedKey(const AccessRules& rules, HttpRequest& request) {
+  if (!rules.keys.empty()) return;
+  std::erase_if(request.headers, [](const auto& header) {
+    const std::string name = Lower(header.first);
+    return name == kAuthorization || name == kApiKey;
+  });
 }
 
 std::string WhyForeign(const AccessRules& rules, const HttpRequest& request) {

@@ -22,6 +22,9 @@ struct AccessRules {
 // "Authorization: Bearer KEY", or "x-api-key: KEY" as Anthropic's clients send it; empty: none.
 std::string_view KeyOf(const HttpRequest& request);
 bool MayAsk(const AccessRules& rules, const HttpRequest& request);
+// Takes the key out of a request where none are asked for: nobody has compared it with any, so
+// clients must not be told apart by it.
+void DropUncheckedKey(const AccessRules& rules, HttpRequest& request);
 // Whether it may have the server do something beyond answering: by a key, or from a program on the
 // server's own machine. Pages have an origin, and any may post to a server of the local network.
 bool MayOrder(const AccessRules& rules, const HttpRequest& request);

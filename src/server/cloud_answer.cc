@@ -11,6 +11,7 @@
 
 #include "api/model_access.h"
 #include "base/mutex.h"
+#include "server/access_rules.h"
 #include "server/api_error.h"
 #include "server/cloud_line_up.h"
 #include "server/cut_host.h"
@@ -227,8 +228,7 @@ void RunCloudAnswer(SharedUse use, CloudCall call, HttpReplyPtr reply, const For
 }
 
 std::uint64_t EndOf(const HttpRequest& request) {
-  const std::string_view bearer = request.Header("authorization");
-  return std::hash<std::string_view>()(bearer.empty() ? request.Header("x-api-key") : bearer);
+  return std::hash<std::string_view>()(KeyOf(request));
 }
 
 CloudLoad LoadOf(const ServedModel& served, const EndTurns::Ahead& ahead) {

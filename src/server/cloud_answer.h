@@ -47,7 +47,7 @@ using SharedUse = std::shared_ptr<const ModelUse>;
 void RunCloudAnswer(SharedUse use, CloudCall call, HttpReplyPtr reply, const ForEnds& shared,
                     JobListener listener);
 
-// Of who asks: the key tells ends apart.
+// Of who asks: the key tells ends apart, however it is sent. Ends without one are one.
 std::uint64_t EndOf(const HttpRequest& request);
 
 // What is before a new answer of an end. `ahead`: of ends, for which the model was not asked yet.

@@ -150,6 +150,7 @@ TEST_F(CloudAnswerTest, ADraftFindsTheAnswerOfItsEndAndChangesNoByte) {
 TEST_F(CloudAnswerTest, EndsHaveTheirTurnsByTheirKeys) {
   Open({.sequences = 1});
   served_.for_ends = kProof;
+  router_->set_rules({.keys = {"busy", "calm"}});
   Request request = Asked(30);
   std::vector<std::shared_ptr<FakeReply>> replies;
   const auto ask = [&](std::string key) {
@@ -173,6 +174,47 @@ TEST_F(CloudAnswerTest, EndsHaveTheirTurnsByTheirKeys) {
     reply->WaitForEnd();
     EXPECT_EQ(LinesIn(reply->body()).tokens, LinesIn(replies[0]->body()).tokens);
   }
+}
+
+TEST(EndOf, IsTheSameHoweverAnEndSendsItsKey) {
+  const auto end = [](std::string name, std::string value) {
+    return EndOf({.headers = {{std::move(name), std::move(value)}}});
+  };
+  const std::uint64_t one = end("Authorization", "Bearer one");
+  EXPECT_EQ(end("authorization", "bearer one"), one);
+  EXPECT_EQ(end("Authorization", "bEaReR one"), one);
+  EXPECT_EQ(end("X-Api-Key", "one"), one);
+  EXPECT_NE(end("Authorization", "Bearer other"), one);
+  EXPECT_EQ(end("Authorization", "Basic one"), EndOf({})) << "that is no key";
+}
+
+TEST_F(CloudAnswerTest, WithoutKeysAllEndsAreOneWhateverTheySend) {
+  Open({.sequences = 1});
+  served_.for_ends = kProof;
+  (void)Alone(Asked(60));  // what answers take is measured
+  std::promise<void> all_looked;
+  ModelAccess::Between(model(), [looked = all_looked.get_future().share()] { looked.wait(); });
+  std::vector<std::shared_ptr<FakeReply>> replies;
+  const auto ask = [&](std::string method, std::string path, std::string key, std::string body) {
+    auto reply = std::make_shared<FakeReply>();
+    router_->Serve({.method = std::move(method),
+                    .path = std::move(path),
+                    .headers = {{"x-api-key", std::move(key)}},
+                    .body = std::move(body)},
+                   reply);
+    return reply;
+  };
+  for (int i = 0; i < 5; ++i) {
+    replies.push_back(ask("POST", "/split/answers", "one key", Body(Asked(60))));
+  }
+  const auto before = [&](std::string key) {
+    return DecodeCloudHello(ask("GET", "/split/hello", std::move(key), "")->body())
+        ->load.under_way;
+  };
+  EXPECT_GE(before("one key"), 4u);
+  EXPECT_EQ(before("a new key"), before("one key")) << "it brings no turn of its own";
+  all_looked.set_value();
+  for (const auto& reply : replies) reply->WaitForEnd();
 }
 
 TEST_F(CloudAnswerTest, AnAnswerThatWaitsIsToldForHowLongAndEachHowBusyTheCloudIs) {

@@ -228,6 +228,7 @@ TEST_F(CloudCutTest, AnEndThatAsksForManyTurnsLeavesSomeToAnother) {
     Start("POST", "/split/answers", Encode(Cut(Asked(), {}, name)));
   }
   const auto other = std::make_shared<FakeReply>();
+  router_->set_rules({.keys = {"of another end"}});
   router_->Serve({.method = "POST",
                   .path = "/split/answers",
                   .headers = {{"authorization", "Bearer of another end"}},

@@ -191,6 +191,7 @@ void Router::Serve(HttpRequest request, HttpReplyPtr reply) const {
                      "an order: give the server keys, or send it from its own machine");
     return reply->Send({.status = 403, .body = ErrorBody(why, StyleOf(request), 403)});
   }
+  DropUncheckedKey(*rules(), request);
   target.handler(std::move(request), std::move(reply));
 }
 

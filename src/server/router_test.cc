@@ -50,6 +50,19 @@ TEST_F(RouterTest, FindsTheHandlerOfAPathAndMethod) {
   EXPECT_EQ(Ask("HEAD", "/both").body, "got");
 }
 
+TEST_F(RouterTest, AKeyThatNobodyHasCheckedReachesNoHandler) {
+  const auto key = [](const HttpRequest& request, const HttpReplyPtr& reply) {
+    reply->Send({.body = std::string(KeyOf(request))});
+  };
+  router_.Add("GET", "/key", Router::Door::kKeyed, key);
+  for (const HttpHeaders& headers :
+       {HttpHeaders{{"Authorization", "Bearer one"}}, HttpHeaders{{"X-API-KEY", "one"}}}) {
+    EXPECT_EQ(Ask("GET", "/key", headers).body, "");
+  }
+  router_.set_rules({.keys = {"one"}});
+  EXPECT_EQ(Ask("GET", "/key", {{"Authorization", "Bearer one"}}).body, "one");
+}
+
 TEST_F(RouterTest, OrdersWithoutAKeyComeFromProgramsOnThisMachineAlone) {
   for (const char* here : {"127.0.0.1:50000", "[::1]:50000", "[::ffff:127.0.0.1]:50000"}) {
     EXPECT_EQ(Ask("POST", "/order", {}, here).body, "done") << here;

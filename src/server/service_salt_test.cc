@@ -39,17 +39,20 @@ TEST_F(SaltServiceTest, RequestsShareWhatIsReadOfPromptsWithThoseOfTheSameSaltAl
   EXPECT_EQ(cached(R"(,"cache_salt":"a")"), all);
   served_.options.cache_per_key = true;
   service_->Adopt(served_.options);
+  router_->set_rules({.keys = {"one", "two"}});
   const HttpHeaders one = {{"Authorization", "Bearer one"}}, two = {{"x-api-key", "two"}};
   EXPECT_EQ(cached("", one), 0u);
   EXPECT_EQ(cached("", two), 0u);
   EXPECT_EQ(cached("", one), all);
   EXPECT_EQ(cached(R"(,"cache_salt":"a")", one), 0u);
   EXPECT_EQ(cached(R"(,"cache_salt":"a")", one), all);
+  router_->set_rules({});
   EXPECT_THAT(Start("GET", "/metrics")->body(),
               HasSubstr(fmt::format("troupe_tokens_total{{kind=\"cached\"}} {}\n", 4 * all)));
 }
 
 TEST_F(SaltServiceTest, WhatSharesIsKnownByNothingThatAClientSaid) {
+  router_->set_rules({.keys = {"SECRETKEY"}});
   std::string salt;
   served_.start = [&](Request request, Callbacks callbacks) {
     salt = request.cache_salt;
