@@ -23,6 +23,13 @@ constexpr double kLongestWait = 1e6;  // seconds; whatever the cloud says
 // It has no sequence in the cloud, and takes the place of none.
 bool IsBeside(const RunAsk& ask) { return ask.cut && ask.cut->prefix == 0; }
 
+// Of what it says that an answer has failed by. Anything else is this answer's alone, such as a
+// deadline that has passed or a text that is too long: the cloud lives and answers others.
+bool IsTroubleOfTheCloud(const Status& why) {
+  return why.code() == Code::kUnavailable || why.code() == Code::kInternal ||
+         why.code() == Code::kDataLoss;
+}
+
 std::string MessageIn(std::string_view body) {
   return InOneLine(ErrorMessageIn(body).substr(0, kMostOfMessage));
 }
@@ -37,7 +44,7 @@ HttpHeaders HeadersFor(const CloudAddress& cloud) {
 
 Status JudgeCloud(int status, std::string_view body) {
   constexpr int kOk = 200, kBadRequest = 400, kUnauthorized = 401, kForbidden = 403,
-                kNotFound = 404, kConflict = 409, kTooMany = 429, kBusy = 503;
+                kNotFound = 404, kConflict = 409, kTooLong = 413, kTooMany = 429, kBusy = 503;
   switch (status) {
     case kOk:
       return OkStatus();
@@ -48,6 +55,7 @@ Status JudgeCloud(int status, std::string_view body) {
     case kConflict:
       return Error(Code::kFailedPrecondition, "the cloud refuses: {}", MessageIn(body));
     case kBadRequest:
+    case kTooLong:
     case kTooMany:
     case kBusy:
       return Error(Code::kResourceExhausted, "not in the cloud: {}", MessageIn(body));
@@ -147,7 +155,7 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
     }
   }
 
-  // It talks, but not as it should, or says that it gives up. That of a cut may be the end's doing.
+  // It talks, but not as it should, or says that it gives up.
   void Break(const Status& why, bool is_trouble = true) {
     const auto self = shared_from_this();
     if (ended_) return;
@@ -173,7 +181,9 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
     } else if (std::holds_alternative<CloudReady>(line)) {
       if (events_.on_ready) events_.on_ready();
     } else {
-      Break(std::get<CloudFailure>(line).status, !is_cut_);
+      // That of a cut may be the end's doing.
+      const Status& why = std::get<CloudFailure>(line).status;
+      Break(why, !is_cut_ && IsTroubleOfTheCloud(why));
     }
   }
 

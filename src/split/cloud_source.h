@@ -45,7 +45,7 @@ class CloudSource final : public TokenSource {
     std::size_t most_runs = 4;      // at a time, beside those of one token behind a cut
     Nanos silence = 5'000'000'000;  // the longest, of what the cloud answers at once
   };
-  // Told of each run that failed, before it is told itself.
+  // Told of each run that failed by more than its own fault, before it is told itself.
   using OnTrouble = std::function<void(const Status& why)>;
   // What a token took of a run that drafts were offered for. Nothing of such a run is in the meter,
   // which says what the cloud takes by itself.

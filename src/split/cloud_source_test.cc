@@ -6,6 +6,7 @@
 
 #include "base/mutex.h"
 #include "server/http/http_server.h"
+#include "split/wire/cloud_line.h"
 
 namespace troupe {
 namespace {
@@ -202,6 +203,8 @@ TEST_F(CloudSourceTest, TellsARefusalFromACloudThatIsBusy) {
   EXPECT_THAT(failure_->message(), HasSubstr("key"));
   Run(R"({"error":{"message":"no more can wait"}})", 429);
   EXPECT_EQ(failure_->code(), Code::kResourceExhausted);
+  Run("", 413);
+  EXPECT_EQ(failure_->code(), Code::kResourceExhausted) << "a shorter one may be answered";
   Run("what\n?", 500);
   EXPECT_EQ(failure_->message(), "the cloud answers 500: what");
 }
@@ -257,7 +260,23 @@ TEST_F(CloudSourceTest, ACutThatTheCloudGivesUpIsNoTroubleOfTheCloud) {
     (void)source_->Start(ask, {.on_failure = [this](const Status& why) { failure_ = why; }});
     client_.Run();
     EXPECT_EQ(failure_->code(), Code::kResourceExhausted);
-    EXPECT_EQ(troubles_.size(), is_cut ? 0u : 1u);
+    EXPECT_THAT(troubles_, IsEmpty());
+  }
+}
+
+TEST_F(CloudSourceTest, WhatAnAnswerFailsByIsNoTroubleOfTheCloudUnlessItIsTheClouds) {
+  const auto fail = [&](Code code) {
+    troubles_.clear();
+    Run("[1]\n" + Encode(CloudFailure{Status(code, "so it is")}));
+    EXPECT_EQ(failure_->code(), code);
+    return troubles_.size();
+  };
+  for (const Code code : {Code::kDeadlineExceeded, Code::kInvalidArgument, Code::kCancelled,
+                          Code::kResourceExhausted, Code::kUnimplemented}) {
+    EXPECT_EQ(fail(code), 0u) << static_cast<int>(code);
+  }
+  for (const Code code : {Code::kUnavailable, Code::kInternal, Code::kDataLoss}) {
+    EXPECT_EQ(fail(code), 1u) << static_cast<int>(code);
   }
 }
 
