@@ -248,7 +248,14 @@ CloudHello HelloTo(const ServedModel& served, const EndTurns::Ahead& ahead) {
           .load = LoadOf(served, ahead)};
 }
 
-HttpResponse TakeOffer(const EndDrafts& drafts, std::uint64_t end, DraftOffer offer) {
+HttpResponse TakeOffer(const EndDrafts& drafts, std::uint64_t end, DraftOffer offer,
+                       const Tokenizer& tokenizer) {
+  // The pass that checks them is everybody's.
+  for (const TokenId id : offer.tokens) {
+    if (tokenizer.Contains(id)) continue;
+    return ErrorResponse(InvalidArgument(
+        "request: draft: token id {}, expected ids of the vocabulary of {}", id, tokenizer.size()));
+  }
   const std::shared_ptr<OfferedDraft> draft = drafts.Find(end, offer.drafts);
   if (draft == nullptr) {
     return ErrorResponse(Error(Code::kNotFound, "drafts for an answer that is not being chosen"));

@@ -20,6 +20,7 @@
 #include "split/wire/cloud_hello.h"
 #include "split/wire/cloud_request.h"
 #include "split/wire/draft_offer.h"
+#include "text/tokenizer.h"
 
 namespace troupe {
 
@@ -57,7 +58,8 @@ CloudLoad LoadOf(const ServedModel& served, const EndTurns::Ahead& ahead);
 CloudHello HelloTo(const ServedModel& served, const EndTurns::Ahead& ahead);
 
 // An offer of that end for an answer that is being chosen, and what became of those before.
-HttpResponse TakeOffer(const EndDrafts& drafts, std::uint64_t end, DraftOffer offer);
+HttpResponse TakeOffer(const EndDrafts& drafts, std::uint64_t end, DraftOffer offer,
+                       const Tokenizer& tokenizer);
 
 // To ends that ask a server that was not told to serve any, and to those with another model.
 HttpResponse NotForEnds();

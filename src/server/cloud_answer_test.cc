@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <future>
 
 #include "api/model_access.h"
@@ -139,6 +141,12 @@ TEST_F(CloudAnswerTest, ADraftFindsTheAnswerOfItsEndAndChangesNoByte) {
   const auto reply = Start("POST", "/split/answers",
                            Encode(CloudRequest{.proof = kProof, .request = request, .drafts = 7}));
   EXPECT_EQ(offer(wrong, 7)->status(), 200);
+  const auto size = static_cast<TokenId>(ModelAccess::EngineOf(model()).tokenizer().size());
+  for (const TokenId id : {size, TokenId{1 << 30}}) {
+    const auto no_token = offer({alone.tokens[0], id}, 7);
+    EXPECT_EQ(no_token->status(), 400);
+    EXPECT_THAT(no_token->body(), HasSubstr(fmt::format("token id {}, expected ids of", id)));
+  }
   const auto taken = offer(right, 7);
   EXPECT_TRUE(DecodeDraftVerdict(taken->body()).ok()) << taken->body();
   EXPECT_EQ(offer(right, 8)->status(), 404);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/model_access.h"
 #include "server/api_error.h"
 #include "server/cloud_answer.h"
 #include "server/cloud_cut.h"
@@ -127,11 +128,17 @@ void Service::OnSplitHello(HttpRequest request, HttpReplyPtr reply) {
   Reply(kSplitHello, *reply, {.body = Encode(HelloTo(served, end_turns_.Before(EndOf(request))))});
 }
 
-// Without asking for the model: an answer that is being chosen has it.
 void Service::OnSplitDrafts(HttpRequest request, HttpReplyPtr reply) {
   Result<DraftOffer> offer = ReadBody<DraftOffer>(request.body, ReadDraftOffer);
   if (!offer.ok()) return Reply(kSplitDrafts, *reply, ErrorResponse(offer.status()));
-  Reply(kSplitDrafts, *reply, TakeOffer(end_drafts_, EndOf(request), *std::move(offer)));
+  // An answer that is being chosen has the model, which is not another one before it has ended.
+  const std::optional<ModelUse> use = gate_.Look();
+  if (!use) {
+    return Reply(kSplitDrafts, *reply,
+                 ErrorResponse(Error(Code::kNotFound, "drafts while no answer is being chosen")));
+  }
+  const Tokenizer& tokenizer = ModelAccess::EngineOf(*use->served().model).tokenizer();
+  Reply(kSplitDrafts, *reply, TakeOffer(end_drafts_, EndOf(request), *std::move(offer), tokenizer));
 }
 
 // As drafts, for a prompt that is being read.
