@@ -58,11 +58,17 @@ FlowStep AnswerFlow::End() {
   return step;
 }
 
-void AnswerFlow::WaitLonger(Side place, Nanos now) {
+void AnswerFlow::WaitLonger(Side place, Nanos now, bool failed) {
   Retry& retry = retries_[static_cast<std::size_t>(place)];
   retry.pause =
       retry.pause == 0 ? limits_.first_again : std::min(2 * retry.pause, limits_.most_again);
   retry.not_before = now + retry.pause;
+  retry.failed = failed;
+}
+
+bool AnswerFlow::HasJustFailed(Side place, Nanos now) const {
+  const Retry& retry = retries_[static_cast<std::size_t>(place)];
+  return retry.failed && now < retry.not_before;
 }
 
 void AnswerFlow::Hold(Side place) {
@@ -156,7 +162,7 @@ FlowStep AnswerFlow::OnFailure(RunId run, const Status& why, Nanos now) {
   const std::optional<Side> place = PlaceOf(run);
   if (!place) return step;
   At(*place).reset();
-  WaitLonger(*place, now);
+  WaitLonger(*place, now, /*failed=*/true);
   if (*place == Side::kCloud) {
     ++counts_.failures;
     cloud_failed_at_ = tokens_.size();
@@ -188,7 +194,7 @@ FlowStep AnswerFlow::OnTime(const CloudView& view, Nanos now) {
   cloud_usable_ = view.usable;
   const std::optional<Run>& cloud = At(Side::kCloud);
   const std::optional<Run>& end = At(Side::kEnd);
-  if (cloud && !end && now - cloud->heard >= limits_.silence) {
+  if (cloud && !end && now - cloud->heard >= limits_.silence && !HasJustFailed(Side::kEnd, now)) {
     ++counts_.silences;
     Start(Side::kEnd, Purpose::kStandIn, now, step);
     return step;

@@ -103,6 +103,7 @@ class AnswerFlow {
   struct Retry {
     Nanos pause = 0;
     Nanos not_before = 0;
+    bool failed = false;  // there, and did not only stay behind
   };
 
   std::optional<Run>& At(Side place) { return runs_[static_cast<std::size_t>(place)]; }
@@ -111,7 +112,9 @@ class AnswerFlow {
   void Start(Side place, Purpose purpose, Nanos now, FlowStep& step);
   void Stop(Side place, FlowStep& step);
   void StopAll(FlowStep& step);
-  void WaitLonger(Side place, Nanos now);
+  void WaitLonger(Side place, Nanos now, bool failed = false);
+  // It cannot work there: any run waits, also one that is to stand in.
+  bool HasJustFailed(Side place, Nanos now) const;
   // Whether the token at that place of the answer can be what this run says.
   bool Contradicts(Side place, std::optional<TokenId> token, Nanos now, FlowStep& step);
   void Take(Side place, TokenId token, Nanos now, FlowStep& step);

@@ -129,6 +129,30 @@ TEST(AnswerFlow, WhoStandsInAndIsFirstTakesOverAndTheSilentOneIsLeftForAWhile) {
   EXPECT_NE(StartedIn(flow.OnTime(kBetter, 1120 * kMs), Side::kCloud), 0u);
 }
 
+TEST(AnswerFlow, AnEndThatCannotStandInIsAskedAgainAfterAWhileOnly) {
+  AnswerFlow flow({.silence = 100 * kMs, .first_again = 1000 * kMs});
+  (void)flow.Begin(Side::kCloud, kBetter, 0);
+  const RunId end = StartedIn(flow.OnTime(kBetter, 100 * kMs), Side::kEnd);
+  (void)flow.OnFailure(end, Error(Code::kUnavailable, "the queue is full"), 110 * kMs);
+  for (Nanos now = 125 * kMs; now < 1110 * kMs; now += 25 * kMs) {
+    ASSERT_THAT(flow.OnTime(kBetter, now).start, IsEmpty()) << now;
+  }
+  EXPECT_NE(StartedIn(flow.OnTime(kBetter, 1110 * kMs), Side::kEnd), 0u);
+  EXPECT_EQ(flow.counts().silences, 2u);
+}
+
+TEST(AnswerFlow, AnEndThatOnlyStayedBehindStandsInAtOnce) {
+  AnswerFlow flow({.silence = 100 * kMs, .first_again = 1000 * kMs, .patience = 2});
+  const CloudView to_end{.usable = true, .better = Side::kEnd};
+  const RunId cloud = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
+  (void)flow.OnTokens(cloud, Tokens{1}, 0);
+  const RunId end = StartedIn(flow.OnTime(to_end, 0), Side::kEnd);
+  (void)flow.OnTokens(cloud, Tokens{2, 3, 4, 5}, 0);
+  EXPECT_THAT(flow.OnTokens(end, Tokens{2, 3}, 0).stop, ElementsAre(end));
+  EXPECT_THAT(flow.OnTime(to_end, 99 * kMs).start, IsEmpty());
+  EXPECT_NE(StartedIn(flow.OnTime(to_end, 100 * kMs), Side::kEnd), 0u);
+}
+
 TEST(AnswerFlow, ACloudThatSaysAnotherTokenIsStoppedAndReported) {
   AnswerFlow flow;
   const RunId end = StartedIn(flow.Begin(Side::kEnd, kAway, 0), Side::kEnd);
