@@ -156,8 +156,10 @@ class EndAnswers::Impl final : public AnswerWorld {
   PlaceChoice Choose(const AnswerTask& task) override { return ChooseFor(task, std::nullopt); }
   Look LookAgain(const AnswerTask& task, Side place, const RunLeft& left) override {
     UnderWay now{.place = place};
+    std::optional<Nanos> next_token;
     if (place == Side::kCloud) {
       now = InTheCloud(left, task.read, Now());
+      if (const auto costs = cloud_.Costs()) next_token = NextTokenIn(now, *costs);
     } else if (const std::optional<PlaceCosts> own = OwnCosts(task.read)) {
       now = AtTheEnd(left,
                      {.sequences = model_.plan().sequences,
@@ -166,7 +168,7 @@ class EndAnswers::Impl final : public AnswerWorld {
                       .read_seconds = own->read_seconds},
                      Now());
     }
-    return {.choice = ChooseFor(task, now), .waits = now.waits};
+    return {.choice = ChooseFor(task, now), .waits = now.waits, .next_token = next_token};
   }
   std::size_t UsualTokens() const override { return static_cast<std::size_t>(usual_tokens_); }
   FlowLimits limits() const override { return options_.limits; }

@@ -39,4 +39,11 @@ UnderWay InTheCloud(const RunLeft& left, std::size_t tokens, Nanos now) {
   return there;
 }
 
+Nanos NextTokenIn(const UnderWay& there, const PlaceCosts& costs) {
+  constexpr double kLongest = 1e6;  // seconds
+  const double seconds = there.wait_seconds + costs.link_seconds +
+                         costs.ComputeSeconds({.read = there.to_read, .tokens = 1});
+  return static_cast<Nanos>(std::min(seconds, kLongest) * 1e9);
+}
+
 }  // namespace troupe

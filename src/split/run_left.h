@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "split/flow/place_costs.h"
 #include "split/flow/place_rule.h"
 #include "split/token_source.h"
 
@@ -21,5 +22,8 @@ struct EndBatch {
 UnderWay AtTheEnd(const RunLeft& left, const EndBatch& batch, Nanos now);
 // `tokens`: that it has to read there.
 UnderWay InTheCloud(const RunLeft& left, std::size_t tokens, Nanos now);
+
+// From now to its next token, where it is.
+Nanos NextTokenIn(const UnderWay& there, const PlaceCosts& costs);
 
 }  // namespace troupe

@@ -47,6 +47,15 @@ TEST(RunLeft, ARunThatChoosesHasNothingBeforeIt) {
   EXPECT_EQ(here.to_read, 0u);
 }
 
+TEST(RunLeft, TheNextTokenComesBehindTheWaitTheLinkAndWhatIsToBeRead) {
+  const PlaceCosts costs{
+      .wait_seconds = 100, .link_seconds = 0.5, .read_seconds = 0.01, .token_seconds = 0.25};
+  const UnderWay waits{.place = Side::kCloud, .wait_seconds = 2, .to_read = 100, .waits = true};
+  EXPECT_EQ(NextTokenIn(waits, costs), 3 * kS + kS * 3 / 4);
+  EXPECT_EQ(NextTokenIn({.place = Side::kCloud}, costs), kS * 3 / 4) << "it is being chosen";
+  EXPECT_EQ(NextTokenIn({.wait_seconds = 1e300}, costs), 1'000'000 * kS);
+}
+
 TEST(RunLeft, InTheCloudItWaitsAsLongAsTheCloudHasSaid) {
   RunLeft left{.begins_at = 5 * kS};
   EXPECT_TRUE(InTheCloud(left, 70, 3 * kS).waits);

@@ -77,6 +77,8 @@ void SplitAnswer::OnTime() {
     choice = std::move(look.choice);
     view.better = choice.place;
     view.waits = look.waits;
+    view.next_token = look.next_token;
+    if (view.next_token && reads_cut_) view.next_token = std::max(*view.next_token, cut_takes_);
   }
   Do(flow_.OnTime(view, now));
   DraftIf(choice.drafts);
@@ -176,6 +178,7 @@ void SplitAnswer::StartRun(const FlowStep::Start& start) {
     draft_.reset();  // it was another run's
     const std::optional<CutPlan> cut = std::exchange(cut_, std::nullopt);
     reads_cut_ = cut.has_value();
+    if (cut) cut_takes_ = static_cast<Nanos>(cut->seconds * 1e9);
     draft_name_ = cut && cut->prefix == 0 ? std::nullopt : world_.NameForDrafts();
     ask.drafts = draft_name_;
     if (cut) {

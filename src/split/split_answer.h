@@ -45,6 +45,8 @@ class AnswerWorld {
   struct Look {
     PlaceChoice choice;
     bool waits = false;  // nobody reads it there
+    // From now to the cloud's next token; absent: it is not there, or nobody can say.
+    std::optional<Nanos> next_token = {};
   };
   virtual Look LookAgain(const AnswerTask& task, Side place, const RunLeft& left) = 0;
   virtual bool CloudHasRoom() const = 0;  // for another run
@@ -116,6 +118,7 @@ class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
   std::optional<CutPlan> cut_;                    // of the first run in the cloud
   std::optional<std::uint64_t> draft_name_;       // of the last run in the cloud
   bool reads_cut_ = false;                        // that one, so that nobody takes drafts yet
+  Nanos cut_takes_ = 0;                           // to its first token, as is expected
   std::shared_ptr<AnswerDraft> draft_;            // null: there is none
   Nanos drafts_until_ = 0;
   Nanos begun_ = 0;

@@ -36,8 +36,12 @@ std::optional<Side> AnswerFlow::PlaceOf(RunId run) const {
 
 void AnswerFlow::Start(Side place, Purpose purpose, Nanos now, FlowStep& step) {
   TROUPE_CHECK(!At(place));
-  At(place) = Run{
-      .id = ++last_run_, .purpose = purpose, .position = tokens_.size(), .given = 0, .heard = now};
+  At(place) = Run{.id = ++last_run_,
+                  .purpose = purpose,
+                  .position = tokens_.size(),
+                  .given = 0,
+                  .heard = now,
+                  .token_at = now};
   step.start.push_back({.run = last_run_, .place = place});
 }
 
@@ -126,7 +130,8 @@ FlowStep AnswerFlow::OnTokens(RunId run, std::span<const TokenId> tokens, Nanos 
   FlowStep step;
   const std::optional<Side> place = PlaceOf(run);
   if (!place) return step;
-  At(*place)->heard = now;
+  At(*place)->heard = At(*place)->token_at = now;
+  At(*place)->stall_after = 0;
   for (const TokenId token : tokens) {
     if (Contradicts(*place, token, now, step)) return step;
     ++At(*place)->given;
@@ -189,12 +194,21 @@ FlowStep AnswerFlow::OnFailure(RunId run, const Status& why, Nanos now) {
   return step;
 }
 
+Nanos AnswerFlow::StallAfter(const CloudView& view) const {
+  if (!view.next_token) return limits_.unmeasured_stall;
+  const double expected = limits_.stall_factor * static_cast<double>(*view.next_token);
+  return std::max(limits_.least_stall, static_cast<Nanos>(expected));
+}
+
 FlowStep AnswerFlow::OnTime(const CloudView& view, Nanos now) {
   FlowStep step;
   cloud_usable_ = view.usable;
-  const std::optional<Run>& cloud = At(Side::kCloud);
+  std::optional<Run>& cloud = At(Side::kCloud);
   const std::optional<Run>& end = At(Side::kEnd);
-  if (cloud && !end && now - cloud->heard >= limits_.silence && !HasJustFailed(Side::kEnd, now)) {
+  if (cloud) cloud->stall_after = std::max(cloud->stall_after, StallAfter(view));
+  const bool is_silent = cloud && (now - cloud->heard >= limits_.silence ||
+                                   now - cloud->token_at >= cloud->stall_after);
+  if (is_silent && !end && !HasJustFailed(Side::kEnd, now)) {
     ++counts_.silences;
     Start(Side::kEnd, Purpose::kStandIn, now, step);
     return step;

@@ -25,10 +25,16 @@ struct CloudView {
   bool has_room = true;        // for another run of this end
   std::optional<Side> better;  // where the rest should be chosen; absent: no matter
   bool waits = false;          // for others, where it is: nothing is lost if it leaves
+  // From now to the cloud's next token, as is expected; absent: nobody can say.
+  std::optional<Nanos> next_token = {};
 };
 
 struct FlowLimits {
-  Nanos silence = 1'500'000'000;      // of the cloud, before the end begins as well
+  Nanos silence = 1'500'000'000;  // of the cloud, before the end begins as well
+  // The same without a token of a cloud that says that it lives: so many times what the token was
+  // expected to take, and this at least; or as long where nobody could say what it takes.
+  double stall_factor = 4;
+  Nanos least_stall = 10'000'000'000, unmeasured_stall = 60'000'000'000;
   Nanos first_again = 1'000'000'000;  // before another try in a place that did not do, and doubled
   Nanos most_again = 60'000'000'000;  // by each further one up to this
   std::size_t patience = 16;  // tokens by which a run that is to replace another may be behind
@@ -64,7 +70,7 @@ struct FlowCounts {
   std::array<std::uint64_t, 2> taken_over = {};  // where the other place was at work before
   std::array<std::uint64_t, 2> moved = {};       // there, as they waited in the other place
   std::uint64_t failures = 0;                    // of the cloud
-  std::uint64_t silences = 0;
+  std::uint64_t silences = 0;                    // also with nothing but signs of life
 
   FlowCounts& operator+=(const FlowCounts& other);
   bool operator==(const FlowCounts&) const = default;
@@ -99,6 +105,8 @@ class AnswerFlow {
     std::size_t position = 0;  // of its next token
     std::size_t given = 0;
     Nanos heard = 0;
+    Nanos token_at = 0;     // the last one, or its beginning
+    Nanos stall_after = 0;  // that; the longest that was expected since then
   };
   struct Retry {
     Nanos pause = 0;
@@ -115,6 +123,8 @@ class AnswerFlow {
   void WaitLonger(Side place, Nanos now, bool failed = false);
   // It cannot work there: any run waits, also one that is to stand in.
   bool HasJustFailed(Side place, Nanos now) const;
+  // How long the cloud may be without a token.
+  Nanos StallAfter(const CloudView& view) const;
   // Whether the token at that place of the answer can be what this run says.
   bool Contradicts(Side place, std::optional<TokenId> token, Nanos now, FlowStep& step);
   void Take(Side place, TokenId token, Nanos now, FlowStep& step);

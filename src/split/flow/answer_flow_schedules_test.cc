@@ -27,6 +27,8 @@ class FlakyWorld {
     limits_.silence = kMillisecond * static_cast<Nanos>(50 + rng.Below(500));
     limits_.first_again = kMillisecond * static_cast<Nanos>(10 + rng.Below(300));
     limits_.patience = 1 + rng.Below(20);
+    limits_.least_stall = kMillisecond * static_cast<Nanos>(20 + rng.Below(500));
+    limits_.unmeasured_stall = 2 * limits_.least_stall;
   }
 
   void Run() {
@@ -61,6 +63,7 @@ class FlakyWorld {
     CloudView view{.usable = link_ == Link::kUp || rng_.Below(3) == 0, .better = std::nullopt};
     if (rng_.Below(3) != 0) view.better = rng_.Below(5) == 0 ? Side::kEnd : Side::kCloud;
     view.waits = rng_.Below(4) == 0;
+    if (rng_.Below(4) > 0) view.next_token = kMillisecond * static_cast<Nanos>(rng_.Below(100));
     view.has_room = rng_.Below(4) > 0;
     return view;
   }

@@ -129,6 +129,59 @@ TEST(AnswerFlow, WhoStandsInAndIsFirstTakesOverAndTheSilentOneIsLeftForAWhile) {
   EXPECT_NE(StartedIn(flow.OnTime(kBetter, 1120 * kMs), Side::kCloud), 0u);
 }
 
+// A view of a cloud whose next token is expected in that time.
+CloudView Expecting(std::optional<Nanos> next_token) {
+  return {.usable = true, .better = Side::kCloud, .next_token = next_token};
+}
+
+// Whether the end stands in for a cloud that says nothing but that it lives, until `until`.
+bool StandsInBy(AnswerFlow& flow, RunId cloud, const CloudView& view, Nanos from, Nanos until) {
+  bool stands_in = false;
+  for (Nanos now = from; now <= until && !stands_in; now += 25 * kMs) {
+    (void)flow.OnHeard(cloud, now);
+    stands_in = StartedIn(flow.OnTime(view, now), Side::kEnd) != 0;
+  }
+  return stands_in;
+}
+
+constexpr FlowLimits kStalls{.silence = 500 * kMs,
+                             .stall_factor = 4,
+                             .least_stall = 2000 * kMs,
+                             .unmeasured_stall = 9000 * kMs};
+
+TEST(AnswerFlow, TheEndStandsInForACloudThatLivesAndGivesNoToken) {
+  AnswerFlow flow(kStalls);
+  const RunId cloud = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
+  const CloudView view = Expecting(100 * kMs);
+  EXPECT_FALSE(StandsInBy(flow, cloud, view, 0, 1975 * kMs));
+  EXPECT_TRUE(StandsInBy(flow, cloud, view, 2000 * kMs, 2000 * kMs));
+  EXPECT_EQ(flow.counts().silences, 1u);
+  EXPECT_THAT(OneToken(flow, cloud, 5, 2100 * kMs).stop, testing::SizeIs(1)) << "it goes on again";
+  EXPECT_FALSE(StandsInBy(flow, cloud, view, 2100 * kMs, 4075 * kMs)) << "since its last token";
+  EXPECT_TRUE(StandsInBy(flow, cloud, view, 4100 * kMs, 4100 * kMs));
+}
+
+TEST(AnswerFlow, ALongPromptOrQueueInTheCloudIsNoSilence) {
+  AnswerFlow flow(kStalls);
+  const RunId cloud = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
+  // It waits for 20 s, of which less and less is left, and is read for 5 s, four times as slowly as
+  // is expected.
+  for (Nanos now = 0; now < 40'000 * kMs; now += 25 * kMs) {
+    const Nanos left = std::max<Nanos>(25'000 * kMs - now, 50 * kMs);
+    ASSERT_FALSE(StandsInBy(flow, cloud, Expecting(left), now, now)) << now;
+  }
+  EXPECT_THAT(OneToken(flow, cloud, 5, 40'000 * kMs).tokens, ElementsAre(5));
+  EXPECT_TRUE(StandsInBy(flow, cloud, Expecting(50 * kMs), 40'000 * kMs, 42'000 * kMs))
+      << "what the first one was expected to take says nothing of the next one";
+}
+
+TEST(AnswerFlow, ACloudThatNobodyHasMeasuredHasLonger) {
+  AnswerFlow flow(kStalls);
+  const RunId cloud = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
+  EXPECT_FALSE(StandsInBy(flow, cloud, Expecting({}), 0, 8975 * kMs));
+  EXPECT_TRUE(StandsInBy(flow, cloud, Expecting({}), 9000 * kMs, 9000 * kMs));
+}
+
 TEST(AnswerFlow, AnEndThatCannotStandInIsAskedAgainAfterAWhileOnly) {
   AnswerFlow flow({.silence = 100 * kMs, .first_again = 1000 * kMs});
   (void)flow.Begin(Side::kCloud, kBetter, 0);
