@@ -30,8 +30,9 @@ constexpr Bytes kOfConnection = 24_KiB;
 // With TLS 84 KiB: OpenSSL and Asio have buffers of their own (bench/serve idle).
 constexpr Bytes kOfConnectionWithTls = 96_KiB;
 
-// An answer that is in the cloud: a connection with TLS, its prompt as JSON, and its text.
-constexpr Bytes kOfCloudAnswer = 128_KiB;
+// An answer that is in the cloud: a connection with TLS and its text, and until the cloud has
+// answered its prompt as JSON, of which a token takes 7 bytes at most.
+constexpr Bytes kOfCloudAnswer = 96_KiB, kOfTokenInJson = 8_B;
 constexpr Bytes kOfCloud = 2_MiB;  // a thread, and what TLS keeps for all
 
 // Of those that wait a quarter may be as long as the context, and no more than this.
@@ -52,9 +53,9 @@ void PlanForServing(const ServingNeeds& needs, Bytes held, EngineFlags& engine) 
     const Bytes server = HeldOfBodies(needs.longest_body) + kUnreadByClients +
                          ValuesOfLongest(needs.longest_body) + kOfSmallBody + kOfWholeAnswer +
                          needs.connections * (needs.tls ? kOfConnectionWithTls : kOfConnection);
-    const Bytes cloud = needs.has_cloud
-                            ? kOfCloud + MostInCloud(needs.parallel, needs.queue) * kOfCloudAnswer
-                            : Bytes();
+    const Bytes cloud = needs.has_cloud ? kOfCloud + MostInCloud(needs.parallel, needs.queue) *
+                                                         (kOfCloudAnswer + context * kOfTokenInJson)
+                                        : Bytes();
     const std::uint64_t prompts = needs.parallel + std::min(needs.queue / 4, kMostLongPrompts);
     return ServingMemory{.connections = server - std::min(server, held) + cloud,
                          .rules = AnswerRules::MostBytes(config.vocabulary, needs.parallel),

@@ -52,6 +52,20 @@ TEST(ServingNeeds, HaveRoomForThePromptsOfThoseThatAreAnsweredAndOfAQuarterOfThe
   EXPECT_EQ(prompts({.parallel = 3, .queue = 1'000'000'000}, 1000), 67 * 4000_B);
 }
 
+TEST(ServingNeeds, HaveRoomForPromptsOnTheirWayToTheCloudAsLongAsTheContext) {
+  const ModelConfig config;
+  const auto cloud = [&](std::size_t queue, std::uint32_t context) {
+    const auto connections = [&](bool has_cloud) {
+      const ServingNeeds needs{.parallel = 3, .queue = queue, .has_cloud = has_cloud};
+      return Planned(needs).serving(config, context).connections;
+    };
+    return connections(true) - connections(false);
+  };
+  EXPECT_EQ(cloud(0, 4096), 2_MiB + 3 * 128_KiB);
+  EXPECT_EQ(cloud(2, 4096), 2_MiB + 5 * 128_KiB);
+  EXPECT_EQ(cloud(0, 131'072), 2_MiB + 3 * (96_KiB + 1_MiB));
+}
+
 TEST(ServingNeeds, LeaveOutWhatTheProcessHoldsAlready) {
   ModelConfig config;
   config.vocabulary = 1000;

@@ -201,7 +201,8 @@ class Call : public std::enable_shared_from_this<Call> {
   }
 
   void OnRead(ErrorCode error, std::size_t bytes) {
-    was_heard_ = was_heard_ || bytes > 0;
+    // Asked again it will not be, and an answer may take minutes.
+    if (bytes > 0 && !std::exchange(was_heard_, true)) std::string().swap(text_);
     if (error && WasClosedMeanwhile()) return AskAgain();
     const Status read = reader_.Take(bytes);
     if (ended_) return;  // cancelled by who was told of the bytes
@@ -249,7 +250,7 @@ class Call : public std::enable_shared_from_this<Call> {
   const HttpUrl url_;
   const HttpListener listener_;
   const SteadyClock::time_point start_ = SteadyClock::now();
-  std::string text_;  // of the request
+  std::string text_;  // of the request; empty: a byte of the response has come
   bool ended_ = false;
   bool was_idle_ = false, was_heard_ = false;  // the connection; of the response
   Tcp::resolver resolver_;

@@ -3,10 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <thread>
 
 #include "server/http/http_server.h"
+#include "testing/sanitized.h"
 
 namespace troupe {
 namespace {
@@ -89,6 +91,31 @@ TEST_F(HttpClientTest, APieceIsToldBeforeTheResponseEnds) {
   EXPECT_EQ(heads, 1);
   EXPECT_EQ(ended, OkStatus());
 }
+
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+std::size_t BytesInUse() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+TEST_F(HttpClientTest, WhatWasAskedIsLetGoOfOnceTheResponseBegins) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer has an allocator of its own";
+  constexpr std::size_t kBody = 8 << 20;
+  HttpClient client({.kept_connections = 1});
+  const std::size_t before = BytesInUse();
+  client.Start(url_, {.method = "POST", .path = "/stream", .body = std::string(kBody, 'x')},
+               {.on_end = [](const Status& status) { EXPECT_TRUE(status.ok()); }});
+  ASSERT_GT(BytesInUse(), before + kBody / 2);
+  int looks = 0;
+  std::function<void()> look = [&] {  // the server lets go of the body as well
+    if (BytesInUse() > before + kBody / 2 && ++looks < 300) return client.After(10ms, look);
+    kept_->End();
+  };
+  client.After(10ms, look);
+  client.Run();
+  EXPECT_LT(looks, 300);
+}
+#endif
 
 TEST_F(HttpClientTest, ManyRequestsAreUnderWayAtATime) {
   HttpClient client({});
