@@ -296,9 +296,14 @@ class Split(unittest.TestCase):
                 ask_all()
 
     def test_a_cut_that_the_model_does_not_have_is_one_clear_line_and_the_end_serves_on(self):
-        self.pair("--place", "layers:99")
-        self.wait_for_line(self.end, "no prompts are cut by layers: a cut before layer 99, 1 to")
-        self.ask_all(PROMPTS[:1])
+        for options, said in ((["--place", "layers:99"], "a cut before layer 99, 1 to"),
+                              (["--place", "layers:1", "--cut-code", "9999:int8"],
+                               "a rank of 9999 is larger than the")):
+            with self.subTest(options):
+                self.pair(*options)
+                self.wait_for_line(self.end, f"no prompts are cut by layers: {said}")
+                self.assertEqual(len([line for line in self.end.said if "are cut" in line]), 1, self.end.said)
+                self.ask_all(PROMPTS[:1])
 
     def test_an_end_guesses_ahead_of_a_busy_cloud_which_checks_that_to_the_same_bytes(self):
         self.cloud = self.server(*STRONG, kind=Cloud, env={**os.environ, "TROUPE_API_KEY": KEY})
