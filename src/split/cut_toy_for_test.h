@@ -52,6 +52,7 @@ class CutToy final : public AnswerWorld, public CutWorld {
   TokenSource::Stop StartCut(const RunAsk& ask, bool exact, const CutPlan& plan,
                              RunEvents events) override;
   void OnWrongCloud() override { ADD_FAILURE() << "both say the same"; }
+  void Explain(const std::string&) override {}
   void OnOver(const AnswerFlow&, const Predicted&) override {}
 
   // CutWorld

@@ -185,6 +185,10 @@ class EndAnswers::Impl final : public AnswerWorld {
     watch_.OnRefused(DataLoss("the cloud has said what this model does not say"), Now());
   }
 
+  void Explain(const std::string& line) override {
+    if (options_.explain && options_.say) options_.say(line);
+  }
+
   // Before its user has the answer: what is asked of the figures then holds it.
   void OnOver(const AnswerFlow& flow, const Predicted& predicted) override {
     CountLanes();
@@ -223,13 +227,11 @@ class EndAnswers::Impl final : public AnswerWorld {
     } else {
       counters_ = ModelAccess::CountersOf(model_);
       const PlaceChoice choice = answer->Begin();
-      if (options_.explain && options_.say) {
-        options_.say(fmt::format("an answer begins at the {}{}: {}", Name(choice.place),
-                                 choice.drafts ? " with drafts of the end"
-                                 : choice.cut  ? " behind layers of the end"
-                                               : "",
-                                 choice.why));
-      }
+      Explain(fmt::format("an answer begins at the {}{}: {}", Name(choice.place),
+                          choice.drafts ? " with drafts of the end"
+                          : choice.cut  ? " behind layers of the end"
+                                        : "",
+                          choice.why));
       const MutexLock lock(mu_);
       ++state_.begun[static_cast<std::size_t>(choice.place)];
     }

@@ -42,7 +42,7 @@ struct EndOptions {
   std::function<void(const std::string& line)> say = {};
   // What this device is looked at by; absent: its power and load are not looked at.
   std::optional<DeviceWatch::Options> device = {};
-  bool explain = false;  // a line for each answer: where it begins, and why
+  bool explain = false;  // lines of each answer: where it begins and goes on, and why
   CutOptions cuts = {};  // of prompts by layers; none unless tokens are said
 };
 

@@ -129,7 +129,7 @@ TEST_F(ScriptedCloudTest, AnAnswerThatWaitsInTheCloudMovesToTheEndAtOnce) {
   lines_ = Encode(CloudWait{.seconds = 30});
   Listen();
   const troupe::Answer alone = Alone(Say("The kernel", 40));  // measures this machine, too
-  OpenEnd({.rule = "auto"});
+  OpenEnd({.rule = "auto", .explain = true});
   WaitFor(CloudWatch::State::kThere);
   EXPECT_EQ(end_->Start(Say("The kernel", 40), {})->Wait()->tokens, alone.tokens);
   EXPECT_GE(asked_, 1) << "it was expected to end there sooner";
@@ -139,6 +139,19 @@ TEST_F(ScriptedCloudTest, AnAnswerThatWaitsInTheCloudMovesToTheEndAtOnce) {
   EXPECT_EQ(state.flow.tokens, (std::array<std::uint64_t, 2>{40, 0}));
   EXPECT_EQ(state.flow.silences, 0u) << "it was not silent";
   EXPECT_EQ(state.predicted[1].answers, 0u) << "nothing is learned of one that moved";
+  EXPECT_THAT(said(), HasSubstr("an answer moves to the end behind 0 tokens: cloud "));
+}
+
+TEST_F(ScriptedCloudTest, SaysWhyAnAnswerGoesOnAtTheEndBehindTokensOfTheCloud) {
+  const troupe::Answer alone = Alone(Say("The kernel", 40));
+  lines_ = EncodeTokens(std::span(alone.tokens).first(7));
+  Listen();
+  OpenEnd({.rule = "cloud", .limits = {.silence = 200'000'000}, .explain = true});
+  WaitFor(CloudWatch::State::kThere);
+  EXPECT_EQ(end_->Start(Say("The kernel", 40), {})->Wait()->tokens, alone.tokens);
+  EXPECT_THAT(said(), HasSubstr("an answer begins at the cloud: as it was told\n"));
+  EXPECT_THAT(said(), HasSubstr("an answer goes on at the end behind 7 tokens: the cloud was "
+                                "silent for 0."));
 }
 
 TEST_F(ScriptedCloudTest, AnAnswerThatWaitsAtTheEndMovesToACloudThatHasBecomeFree) {

@@ -1,5 +1,7 @@
 #include "split/split_answer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -11,6 +13,21 @@ namespace {
 constexpr std::size_t kLeastExpected = 16;
 // What is measured varies: an answer keeps its drafts for so long after they seemed worth it last.
 constexpr Nanos kKeepDrafts = 1'000'000'000;
+
+// `why`: as it was told, for what was decided elsewhere.
+std::string ReasonOf(const FlowStep::Start& start, const std::string& why) {
+  const double seconds = static_cast<double>(start.for_time) * 1e-9;
+  switch (start.why) {
+    case FlowStep::Why::kSilence:
+      return fmt::format("the cloud was silent for {:.1f} s", seconds);
+    case FlowStep::Why::kStall:
+      return fmt::format("the cloud gave no token for {:.1f} s", seconds);
+    case FlowStep::Why::kWrong:
+      return "the cloud has said a token that this model does not say";
+    default:
+      return why;
+  }
+}
 
 }  // namespace
 
@@ -80,7 +97,7 @@ void SplitAnswer::OnTime() {
     view.next_token = look.next_token;
     if (view.next_token && reads_cut_) view.next_token = std::max(*view.next_token, cut_takes_);
   }
-  Do(flow_.OnTime(view, now));
+  Do(flow_.OnTime(view, now), choice.why);
   DraftIf(choice.drafts);
 }
 
@@ -111,7 +128,7 @@ Request SplitAnswer::Rest() const {
   return rest;
 }
 
-void SplitAnswer::Do(FlowStep step) {
+void SplitAnswer::Do(FlowStep step, const std::string& why) {
   const auto self = shared_from_this();
   if (step.cloud_is_wrong) world_.OnWrongCloud();
   for (const TokenId token : step.tokens) {
@@ -129,7 +146,10 @@ void SplitAnswer::Do(FlowStep step) {
     text_.Finish(*step.finish);
     return Finish();
   }
-  for (const FlowStep::Start& start : step.start) StartRun(start);
+  for (const FlowStep::Start& start : step.start) {
+    Explain(start, why);
+    StartRun(start);
+  }
   if (!CloudWorksAlone()) draft_.reset();
 }
 
@@ -143,6 +163,14 @@ void SplitAnswer::Take(TokenId token) {
   }
   if (text_.ended()) return Finish();
   if (draft_ != nullptr) draft_->OnTold(token);
+}
+
+void SplitAnswer::Explain(const FlowStep::Start& start, const std::string& why) {
+  if (start.why == FlowStep::Why::kFirst) return;
+  world_.Explain(fmt::format("an answer {} the {}{} behind {} tokens: {}",
+                             start.why == FlowStep::Why::kMove ? "moves to" : "goes on at",
+                             Name(start.place), start.why == FlowStep::Why::kGain ? " as well" : "",
+                             flow_.tokens().size(), ReasonOf(start, why)));
 }
 
 void SplitAnswer::StartRun(const FlowStep::Start& start) {
@@ -169,7 +197,7 @@ void SplitAnswer::StartRun(const FlowStep::Start& start) {
   });
   events.on_failure = tell([](SplitAnswer& self, RunId id, const Status& why) {
     self.runs_.erase(id);
-    self.Do(self.flow_.OnFailure(id, why, self.world_.Now()));
+    self.Do(self.flow_.OnFailure(id, why, self.world_.Now()), why.message());
   });
   RunAsk ask{.request = Rest()};
   std::shared_ptr<RunLeft>& left = left_[static_cast<std::size_t>(start.place)];
@@ -196,7 +224,7 @@ void SplitAnswer::OnRunEnd(RunId run, FinishReason reason, const Usage& usage) {
   text_.usage().experts += usage.experts;
   text_.usage().decode_experts += usage.decode_experts;
   text_.usage().speculation += usage.speculation;
-  Do(flow_.OnEnd(run, reason, world_.Now()));
+  Do(flow_.OnEnd(run, reason, world_.Now()), "it has ended in the other place too early");
 }
 
 Predicted SplitAnswer::WhatWasPredicted() const {

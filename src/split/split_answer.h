@@ -61,6 +61,8 @@ class AnswerWorld {
   virtual TokenSource::Stop StartCut(const RunAsk& ask, bool exact, const CutPlan& plan,
                                      RunEvents events) = 0;
   virtual void OnWrongCloud() = 0;
+  // A line for people: where an answer goes on that has begun, and why.
+  virtual void Explain(const std::string& line) = 0;
   // It is over; its user is told next.
   virtual void OnOver(const AnswerFlow& flow, const Predicted& predicted) = 0;
 };
@@ -96,9 +98,11 @@ class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
   bool CloudWorksAlone() const { return flow_.runs(Side::kCloud) && !flow_.runs(Side::kEnd); }
   // Has drafts for the cloud's run, or none.
   void DraftIf(bool wanted);
-  void Do(FlowStep step);
+  // `why` others are begun, where the flow does not know.
+  void Do(FlowStep step, const std::string& why = {});
   void Take(TokenId token);
   void StartRun(const FlowStep::Start& start);
+  void Explain(const FlowStep::Start& start, const std::string& why);
   // What the runs say, as far as they are not stopped.
   void OnRunEnd(RunId run, FinishReason reason, const Usage& usage);
   // Stops what runs and tells the end.

@@ -96,6 +96,8 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
     return [] {};
   }
   void OnWrongCloud() override { ADD_FAILURE() << "both say the same"; }
+  void Explain(const std::string& line) override { said_ += line + "\n"; }
+  const std::string& said() const { return said_; }
 
   void OnOver(const AnswerFlow&, const Predicted&) override { ++over_; }
   int over() const { return over_; }
@@ -242,6 +244,7 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
   bool usable_ = true, has_room_ = true;
   std::size_t most_runs_ = 0;
   int over_ = 0;
+  std::string said_;
   std::uint64_t last_name_ = 0;
   std::vector<SentOffer> offers_;
   DraftMeter meter_;
@@ -302,6 +305,7 @@ TEST_F(SplitAnswerTest, HasTheBytesOfTheModelAloneWhateverHappensToTheLink) {
   Rng rng(TestSeed());
   FlowCounts sum;
   DraftCounts drafts;
+  std::string said;
   for (int schedule = 0; schedule < 900; ++schedule) {
     const Request request = RandomRequest(rng);
     FakeWorld world(*tokenizer_, rng.Next());
@@ -322,6 +326,7 @@ TEST_F(SplitAnswerTest, HasTheBytesOfTheModelAloneWhateverHappensToTheLink) {
     ASSERT_EQ(world.over(), 1);
     ASSERT_LE(world.most_runs(), 1u) << "two runs in one place";
     sum += answer->flow().counts();
+    said += world.said();
     drafts.guessed += world.counts().guessed;
     drafts.checked += world.counts().checked;
     drafts.right += world.counts().right;
@@ -332,6 +337,12 @@ TEST_F(SplitAnswerTest, HasTheBytesOfTheModelAloneWhateverHappensToTheLink) {
   EXPECT_GT(sum.moved[1], 20u);
   EXPECT_GT(sum.failures, 100u);
   EXPECT_GT(sum.silences, 20u);
+  for (const char* line : {"an answer moves to the end behind 0 tokens: chance",
+                           "an answer goes on at the cloud as well behind ", " tokens: chance",
+                           "an answer goes on at the end behind ",
+                           " tokens: the cloud was silent for 0.1 s", " tokens: cut\n"}) {
+    EXPECT_THAT(said, HasSubstr(line));
+  }
   EXPECT_GT(drafts.guessed, 1000u);
   EXPECT_GT(drafts.checked, 50u);
   EXPECT_GT(drafts.right, 25u);

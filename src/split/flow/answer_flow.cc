@@ -23,7 +23,7 @@ FlowStep AnswerFlow::Begin(Side first, const CloudView& view, Nanos now) {
   FlowStep step;
   cloud_usable_ = view.usable;
   holder_ = first;
-  Start(first, Purpose::kAlone, now, step);
+  Start(first, Purpose::kAlone, FlowStep::Why::kFirst, now, step);
   return step;
 }
 
@@ -34,7 +34,7 @@ std::optional<Side> AnswerFlow::PlaceOf(RunId run) const {
   return std::nullopt;
 }
 
-void AnswerFlow::Start(Side place, Purpose purpose, Nanos now, FlowStep& step) {
+void AnswerFlow::Start(Side place, Purpose purpose, FlowStep::Why why, Nanos now, FlowStep& step) {
   TROUPE_CHECK(!At(place));
   At(place) = Run{.id = ++last_run_,
                   .purpose = purpose,
@@ -42,7 +42,7 @@ void AnswerFlow::Start(Side place, Purpose purpose, Nanos now, FlowStep& step) {
                   .given = 0,
                   .heard = now,
                   .token_at = now};
-  step.start.push_back({.run = last_run_, .place = place});
+  step.start.push_back({.run = last_run_, .place = place, .why = why});
 }
 
 void AnswerFlow::Stop(Side place, FlowStep& step) {
@@ -92,7 +92,9 @@ bool AnswerFlow::Contradicts(Side place, std::optional<TokenId> token, Nanos now
   if (place == Side::kCloud) {
     ++counts_.failures;
     Stop(place, step);
-    if (!At(Side::kEnd)) Start(Side::kEnd, Purpose::kAlone, now, step);
+    if (!At(Side::kEnd)) {
+      Start(Side::kEnd, Purpose::kAlone, FlowStep::Why::kWrong, now, step);
+    }
     if (holder_ == Side::kCloud) Hold(Side::kEnd);
     return true;
   }
@@ -179,7 +181,7 @@ FlowStep AnswerFlow::OnFailure(RunId run, const Status& why, Nanos now) {
     return step;
   }
   if (*place == Side::kCloud) {
-    Start(Side::kEnd, Purpose::kAlone, now, step);
+    Start(Side::kEnd, Purpose::kAlone, FlowStep::Why::kFailure, now, step);
     Hold(Side::kEnd);
     return step;
   }
@@ -188,7 +190,7 @@ FlowStep AnswerFlow::OnFailure(RunId run, const Status& why, Nanos now) {
   if (is_final || !cloud_usable_ || cloud_failed_at_ == tokens_.size()) {
     step.failure = why;
   } else {
-    Start(Side::kCloud, Purpose::kAlone, now, step);
+    Start(Side::kCloud, Purpose::kAlone, FlowStep::Why::kFailure, now, step);
     Hold(Side::kCloud);
   }
   return step;
@@ -206,11 +208,13 @@ FlowStep AnswerFlow::OnTime(const CloudView& view, Nanos now) {
   std::optional<Run>& cloud = At(Side::kCloud);
   const std::optional<Run>& end = At(Side::kEnd);
   if (cloud) cloud->stall_after = std::max(cloud->stall_after, StallAfter(view));
-  const bool is_silent = cloud && (now - cloud->heard >= limits_.silence ||
-                                   now - cloud->token_at >= cloud->stall_after);
-  if (is_silent && !end && !HasJustFailed(Side::kEnd, now)) {
+  const bool is_silent = cloud && now - cloud->heard >= limits_.silence;
+  const bool is_stalled = cloud && now - cloud->token_at >= cloud->stall_after;
+  if ((is_silent || is_stalled) && !end && !HasJustFailed(Side::kEnd, now)) {
     ++counts_.silences;
-    Start(Side::kEnd, Purpose::kStandIn, now, step);
+    const FlowStep::Why why = is_silent ? FlowStep::Why::kSilence : FlowStep::Why::kStall;
+    Start(Side::kEnd, Purpose::kStandIn, why, now, step);
+    step.start.back().for_time = now - (is_silent ? cloud->heard : cloud->token_at);
     return step;
   }
   if (!view.better || (cloud && end) || holder_ == *view.better) return step;
@@ -218,12 +222,12 @@ FlowStep AnswerFlow::OnTime(const CloudView& view, Nanos now) {
   if (now < retries_[static_cast<std::size_t>(*view.better)].not_before) return step;
   if (At(*view.better)) return step;
   if (!view.waits || moves_ == limits_.moves) {
-    Start(*view.better, Purpose::kReplace, now, step);
+    Start(*view.better, Purpose::kReplace, FlowStep::Why::kGain, now, step);
   } else {
     ++moves_;
     ++counts_.moved[static_cast<std::size_t>(*view.better)];
     StopAll(step);
-    Start(*view.better, Purpose::kAlone, now, step);
+    Start(*view.better, Purpose::kAlone, FlowStep::Why::kMove, now, step);
     holder_ = *view.better;
   }
   return step;

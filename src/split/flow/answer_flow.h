@@ -46,9 +46,21 @@ using RunId = std::uint64_t;
 
 // What is to be done, in this order.
 struct FlowStep {
+  // Why a run begins.
+  enum class Why {
+    kFirst,    // the answer begins
+    kFailure,  // the one in the other place has failed
+    kWrong,    // the cloud has said a token that this model does not say
+    kSilence,  // the cloud is silent: the end stands in for it
+    kStall,    // the same, of a cloud that lives and gives no token
+    kMove,     // it waited in the other place, and leaves that
+    kGain,     // the rest is expected to end sooner here
+  };
   struct Start {
     RunId run = 0;
     Side place = Side::kEnd;
+    Why why = Why::kFirst;
+    Nanos for_time = 0;  // of silence, or without a token
 
     bool operator==(const Start&) const = default;
   };
@@ -117,7 +129,7 @@ class AnswerFlow {
   std::optional<Run>& At(Side place) { return runs_[static_cast<std::size_t>(place)]; }
   const std::optional<Run>& At(Side place) const { return runs_[static_cast<std::size_t>(place)]; }
   std::optional<Side> PlaceOf(RunId run) const;
-  void Start(Side place, Purpose purpose, Nanos now, FlowStep& step);
+  void Start(Side place, Purpose purpose, FlowStep::Why why, Nanos now, FlowStep& step);
   void Stop(Side place, FlowStep& step);
   void StopAll(FlowStep& step);
   void WaitLonger(Side place, Nanos now, bool failed = false);

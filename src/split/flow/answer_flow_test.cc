@@ -46,6 +46,7 @@ TEST(AnswerFlow, TheEndGoesOnBehindTheTokensThatAFailedCloudHasGiven) {
   const RunId end = StartedIn(failed, Side::kEnd);
   ASSERT_NE(end, 0u);
   EXPECT_TRUE(failed.failure.ok());
+  EXPECT_EQ(failed.start[0].why, FlowStep::Why::kFailure);
   EXPECT_THAT(OneToken(flow, end, 7).tokens, ElementsAre(7));
   EXPECT_THAT(flow.tokens(), ElementsAre(5, 6, 7));
   EXPECT_EQ(flow.counts().failures, 1u);
@@ -60,6 +61,7 @@ TEST(AnswerFlow, AnAnswerThatWaitsLeavesAtOnceForThePlaceThatHasTimeAndNotForEve
   EXPECT_THAT(flow.OnTime(to_cloud, 1).start, IsEmpty()) << "it is there";
   const FlowStep moved = flow.OnTime(to_end, 1);
   EXPECT_THAT(moved.stop, ElementsAre(first));
+  EXPECT_EQ(moved.start[0].why, FlowStep::Why::kMove);
   EXPECT_NE(StartedIn(moved, Side::kEnd), 0u);
   EXPECT_EQ(flow.holder(), Side::kEnd);
   for (const CloudView& no :
@@ -112,8 +114,11 @@ TEST(AnswerFlow, TheEndStandsInForACloudThatIsSilentAndStopsWhenItSpeaksAgain) {
   const RunId cloud = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
   (void)flow.OnHeard(cloud, 80 * kMs);
   EXPECT_THAT(flow.OnTime(kBetter, 170 * kMs).start, IsEmpty());
-  const RunId end = StartedIn(flow.OnTime(kBetter, 180 * kMs), Side::kEnd);
+  const FlowStep silent = flow.OnTime(kBetter, 180 * kMs);
+  const RunId end = StartedIn(silent, Side::kEnd);
   ASSERT_NE(end, 0u);
+  EXPECT_EQ(silent.start[0].why, FlowStep::Why::kSilence);
+  EXPECT_EQ(silent.start[0].for_time, 100 * kMs);
   const FlowStep speaks = OneToken(flow, cloud, 5, 190 * kMs);
   EXPECT_THAT(speaks.tokens, ElementsAre(5));
   EXPECT_THAT(speaks.stop, ElementsAre(end));
@@ -154,7 +159,11 @@ TEST(AnswerFlow, TheEndStandsInForACloudThatLivesAndGivesNoToken) {
   const RunId cloud = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
   const CloudView view = Expecting(100 * kMs);
   EXPECT_FALSE(StandsInBy(flow, cloud, view, 0, 1975 * kMs));
-  EXPECT_TRUE(StandsInBy(flow, cloud, view, 2000 * kMs, 2000 * kMs));
+  (void)flow.OnHeard(cloud, 2000 * kMs);
+  const FlowStep stands_in = flow.OnTime(view, 2000 * kMs);
+  ASSERT_EQ(stands_in.start.size(), 1u);
+  EXPECT_EQ(stands_in.start[0].why, FlowStep::Why::kStall);
+  EXPECT_EQ(stands_in.start[0].for_time, 2000 * kMs);
   EXPECT_EQ(flow.counts().silences, 1u);
   EXPECT_THAT(OneToken(flow, cloud, 5, 2100 * kMs).stop, testing::SizeIs(1)) << "it goes on again";
   EXPECT_FALSE(StandsInBy(flow, cloud, view, 2100 * kMs, 4075 * kMs)) << "since its last token";
