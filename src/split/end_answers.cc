@@ -316,9 +316,19 @@ class EndAnswers::Impl final : public AnswerWorld {
     if (cuts_ != nullptr) cuts_->OnTime();
     LookAtDevice();
     if (watch_.TakeAsk(Now(), /*wants_load=*/!answers_.empty())) AskCloud();
+    TellNews();
     Settle();
-    if (const auto news = watch_.TakeNews(); news && options_.say) options_.say(*news);
     client_.After(answers_.empty() ? kTickAlone : kTickOfAnswers, [this, tick] { Tick(tick); });
+  }
+
+  void TellNews() {
+    std::optional<std::string> news = watch_.TakeNews();
+    if (!news || !options_.say) return;
+    if (!watch_.usable()) {
+      const std::string cost = CostOfBeingAlone(OwnCosts(1), cloud_.Costs());
+      if (!cost.empty()) *news += "; " + cost;
+    }
+    options_.say(*news);
   }
 
   void LookAtDevice() {

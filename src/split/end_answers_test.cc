@@ -249,6 +249,18 @@ TEST_F(EndAnswersTest, WithoutACloudTheEndAnswersAlone) {
   EXPECT_THAT(said(), HasSubstr("serving alone"));
 }
 
+TEST_F(EndAnswersTest, SaysWhatItCostsThatTheCloudIsAway) {
+  OpenCloud();
+  (void)served_.model->Start(Say("The kernel", 20))->Wait();
+  (void)Alone(Say("The kernel", 20));
+  OpenEnd({.rule = "auto"});
+  WaitFor(CloudWatch::State::kThere);
+  CloseCloud();
+  WaitFor(CloudWatch::State::kAway);
+  EXPECT_THAT(said(), testing::ContainsRegex("serving alone, as the cloud is away: .*; "
+                                             "[0-9.]+ ms a token here in place of [0-9.]+ ms\n"));
+}
+
 TEST_F(EndAnswersTest, ACloudThatIsKilledInMidAnswerAndComesBackCostsNoByte) {
   OpenCloud();
   const auto port = static_cast<std::uint16_t>(ParseHttpUrl(server_->Address())->port);

@@ -1,11 +1,26 @@
 #include "split/flow/place_costs.h"
 
+#include <fmt/format.h>
+
 namespace troupe {
 namespace {
 
 constexpr double kNewest = 0.25;
 
+std::string Milliseconds(double seconds) {
+  constexpr double kFew = 10;
+  const double ms = seconds * 1e3;
+  return ms < kFew ? fmt::format("{:.1f} ms", ms) : fmt::format("{:.0f} ms", ms);
+}
+
 }  // namespace
+
+std::string CostOfBeingAlone(const std::optional<PlaceCosts>& end,
+                             const std::optional<PlaceCosts>& cloud) {
+  if (!end || !cloud) return {};
+  return fmt::format("{} a token here in place of {}", Milliseconds(end->token_seconds),
+                     Milliseconds(cloud->token_seconds));
+}
 
 void PlaceMeter::Mean::Add(double value) {
   value_ = is_measured_ ? *value_ + kNewest * (value - *value_) : value;

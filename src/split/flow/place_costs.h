@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 
 namespace troupe {
 
@@ -34,6 +35,11 @@ struct PlaceCosts {
 
   bool operator==(const PlaceCosts&) const = default;
 };
+
+// What it costs users that the cloud chooses nothing, for people: "11 ms a token here in place of
+// 1.3 ms". Empty: not measured in both places.
+std::string CostOfBeingAlone(const std::optional<PlaceCosts>& end,
+                             const std::optional<PlaceCosts>& cloud);
 
 // What one answer took, as far as it came. What a token of a prompt takes it cannot say: its own
 // were read among those of others.

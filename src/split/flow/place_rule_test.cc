@@ -192,6 +192,16 @@ TEST(PlaceRule, ThePapersRuleKeepsWhatIsMuchComputingForItsLinkAndFitsTheEnd) {
   EXPECT_EQ(rule(120, 5.9), Side::kCloud);
 }
 
+TEST(PlaceCosts, SayWhatItCostsToBeAlone) {
+  EXPECT_EQ(
+      CostOfBeingAlone(PlaceCosts{.token_seconds = 0.0114}, PlaceCosts{.token_seconds = 0.00131}),
+      "11 ms a token here in place of 1.3 ms");
+  EXPECT_EQ(CostOfBeingAlone(PlaceCosts{.token_seconds = 1.234}, kStrong),
+            "1234 ms a token here in place of 20 ms");
+  EXPECT_EQ(CostOfBeingAlone(kWeak, {}), "");
+  EXPECT_EQ(CostOfBeingAlone({}, kStrong), "");
+}
+
 TEST(PlaceMeter, AnswersSayWhatTheirTokensTookAndThePlaceWhatReadingTakes) {
   PlaceMeter meter;
   EXPECT_EQ(meter.Costs(0), std::nullopt);
