@@ -216,8 +216,7 @@ TEST_F(CloudAnswerTest, WithoutKeysAllEndsAreOneWhateverTheySend) {
     replies.push_back(ask("POST", "/split/answers", "one key", Body(Asked(60))));
   }
   const auto before = [&](std::string key) {
-    return DecodeCloudHello(ask("GET", "/split/hello", std::move(key), "")->body())
-        ->load.under_way;
+    return DecodeCloudHello(ask("GET", "/split/hello", std::move(key), "")->body())->load.under_way;
   };
   EXPECT_GE(before("one key"), 4u);
   EXPECT_EQ(before("a new key"), before("one key")) << "it brings no turn of its own";
@@ -245,6 +244,31 @@ TEST_F(CloudAnswerTest, AnAnswerThatWaitsIsToldForHowLongAndEachHowBusyTheCloudI
   EXPECT_GT(LinesIn(replies[1]->body()).end->load.under_way, last.end->load.under_way);
   EXPECT_GT(LinesIn(replies[1]->body()).end->load.to_read, last.end->load.to_read);
   EXPECT_GT(last.end->load.read_seconds, 0);
+}
+
+TEST_F(CloudAnswerTest, AFullCloudRefusesWhatHasBegunByALineThatIsNoTroubleOfTheCloud) {
+  Open({.sequences = 1, .queue = 1});
+  std::promise<void> looked;
+  ModelAccess::Between(model(), [until = looked.get_future().share()] { until.wait(); });
+  std::vector<Generation> own;
+  for (Result<Generation> next = model().Start(Asked(4)); next.ok();
+       next = model().Start(Asked(4))) {
+    own.push_back(*std::move(next));
+    ASSERT_LT(own.size(), 50u);
+  }
+  ReloadGate gate(served_);
+  Pulse pulse(pulse_);
+  EndTurns turns;
+  EndDrafts drafts;
+  const auto reply = std::make_shared<FakeReply>();
+  reply->Begin({});  // as one that was told to wait, or was cut
+  CloudCall call{.asked = {.proof = kProof, .request = Asked()}, .has_begun = true};
+  RunCloudAnswer(std::make_shared<const ModelUse>(*std::move(gate.Look())), std::move(call), reply,
+                 {.pulse = pulse, .turns = turns, .drafts = drafts}, {});
+  const Status refused = LinesIn(reply->body()).failure;
+  EXPECT_EQ(refused.code(), Code::kResourceExhausted) << "an end takes others for the cloud's";
+  EXPECT_THAT(refused.message(), HasSubstr("wait"));
+  looked.set_value();
 }
 
 TEST_F(CloudAnswerTest, OneThatLeavesWhileItWaitsIsBeforeNobody) {

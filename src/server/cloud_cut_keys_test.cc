@@ -144,6 +144,17 @@ TEST_F(CloudCutKeysTest, WithoutRoomInTheModelsPoolTheAnswerReadsAnewAndIsCounte
   EXPECT_EQ(served_.cuts->went_on().kept, 0u);
 }
 
+TEST_F(CloudCutKeysTest, WhatAnAnswerFoundOfItsKeysIsCountedByWhyItFoundNoMore) {
+  CutHost& cuts = *served_.cuts;
+  cuts.CountWentOn(/*has_found_all=*/true, /*has_no_room=*/true);
+  cuts.CountWentOn(/*has_found_all=*/false, /*has_no_room=*/true);
+  for (int i = 0; i < 2; ++i) cuts.CountWentOn(/*has_found_all=*/false, /*has_no_room=*/false);
+  const auto went_on = cuts.went_on();
+  EXPECT_EQ(went_on.kept, 1u);
+  EXPECT_EQ(went_on.no_room, 1u);
+  EXPECT_EQ(went_on.given_up, 2u) << "there was room, and others took it before the answer began";
+}
+
 TEST_F(CloudCutKeysTest, ARuleThatCannotBeIsRefusedBeforeTheEndHasComputedForIt) {
   ModelOptions options;
   options.answer_rules = true;
