@@ -8,7 +8,7 @@ namespace troupe {
 namespace {
 
 Json RecordOf(const CutState& cuts) {
-  Json before = Json::object();
+  Json before = Json::Object();
   for (const auto& [layer, rows] : cuts.counts.rows_before) before[std::to_string(layer)] = rows;
   return {{"answered", cuts.counts.answered},
           {"failed", cuts.counts.failed},
