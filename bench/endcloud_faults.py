@@ -117,7 +117,7 @@ def answers_alone(setting):
 
 
 COUNTS = {"tokens chosen at ends": 'troupe_split_tokens_total{place="end"}', "in the cloud": 'troupe_split_tokens_total{place="cloud"}',
-          "silences": "troupe_split_cloud_silences_total", "answers taken over by ends": 'troupe_split_taken_over_total{place="end"}',
+          "silences": "troupe_split_cloud_silences_total", "stalls": "troupe_split_cloud_stalls_total", "answers taken over by ends": 'troupe_split_taken_over_total{place="end"}',
           "by the cloud": 'troupe_split_taken_over_total{place="cloud"}',
           "guesses checked": 'troupe_split_draft_tokens_total{state="checked"}',
           "prompts cut": 'troupe_split_cut_prompts_total{state="answered"}',

@@ -232,12 +232,16 @@ std::optional<PeerRefused> NodeCore::ProblemOf(const Link& link, const PeerHello
     return refused(Refusal::kNameTaken,
                    fmt::format("the name of the node at {}", known->second.hello.address));
   }
-  if (known == peers_.end() && peers_.size() >= kMostPeerNames) {
-    return refused(Refusal::kOther, fmt::format("node {} has met peers of {} names since it "
-                                                "started, and takes in no further one",
-                                                own.node, peers_.size()));
-  }
-  return std::nullopt;
+  return ProblemOfName(hello);
+}
+
+std::optional<PeerRefused> NodeCore::ProblemOfName(const PeerHello& hello) const {
+  if (peers_.contains(hello.node) || peers_.size() < kMostPeerNames) return std::nullopt;
+  return PeerRefused{
+      .reason = Refusal::kOther,
+      .text = fmt::format("node {} at {}: node {} has met peers of {} names since "
+                          "it started, and takes in no further one",
+                          hello.node, hello.address, self_.hello.node, peers_.size())};
 }
 
 void NodeCore::OnHello(LinkId link, const PeerHello& hello, Nanos now) {
@@ -275,6 +279,8 @@ void NodeCore::OnPong(LinkId link, Nanos now) {
   if (state.round_trip || thrown_out_.Has(state.hello->start_id)) return;
   state.round_trip = static_cast<double>(now - state.pinged) * 1e-9;
   const PeerHello& hello = *state.hello;
+  // Others may have come since its hello.
+  if (const auto problem = ProblemOfName(hello)) return Refuse(link, *problem, now);
   first_contact_.Settle();
   Peer& peer = peers_[hello.node];
   const bool is_new_start = peer.hello.start_id != hello.start_id;

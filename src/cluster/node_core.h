@@ -224,6 +224,8 @@ class NodeCore {
   void OnHello(LinkId link, const PeerHello& hello, Nanos now);
   void OnRefused(LinkId link, const PeerRefused& refused, Nanos now);
   std::optional<PeerRefused> ProblemOf(const Link& link, const PeerHello& hello) const;
+  // One name too many.
+  std::optional<PeerRefused> ProblemOfName(const PeerHello& hello) const;
   void Refuse(LinkId link, const PeerRefused& refused, Nanos now);
   // The two of them do not fit, and both know it: this node ends if it is the one that is wrong.
   void EndIfWrong(PeerRefused::Reason reason, const PeerHello& other);

@@ -258,10 +258,23 @@ TEST_F(NodeCoreAlone, OneThatComesUnderEverNewNamesIsTakenInAsOftenAsIsAllowed) 
     return is_peer;
   };
   LinkId link = 0;
-  for (std::size_t i = 0; i < kMostPeerNames; ++i) {
+  for (std::size_t i = 0; i + 1 < kMostPeerNames; ++i) {
     ASSERT_TRUE(come(++link, "b" + std::to_string(i))) << i;
   }
   (void)Closed();
+  // Two more say hello before either of them has answered the ping.
+  const LinkId last = ++link, too_many = ++link;
+  for (const LinkId at_once : {last, too_many}) {
+    PeerHello hello = Other(100 + at_once);
+    hello.node = "at-once" + std::to_string(at_once);
+    core_.OnLinkOpened(at_once, Plain(), 0);
+    core_.OnFrame(at_once, Encode(hello), 0);
+  }
+  for (const LinkId at_once : {last, too_many}) core_.OnFrame(at_once, Encode(PeerPong{}), 0);
+  EXPECT_EQ(Closed(), 1u);
+  EXPECT_TRUE(core_.IsPeer(last));
+  EXPECT_FALSE(core_.IsPeer(too_many));
+  core_.OnLinkClosed(last, "lost", 0);
   EXPECT_FALSE(come(++link, "one-more"));
   EXPECT_EQ(Closed(), 1u);
   EXPECT_EQ(why_.reason, PeerRefused::Reason::kOther);

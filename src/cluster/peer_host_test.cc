@@ -98,7 +98,7 @@ TEST_F(PeerCallsTest, AnAskOfMoreRowsThanArePlannedForIsRefused) {
                             .rows = std::span(&row, 1)}},
                .rows = {
                    .form = shape.forms[1], .width = shape.width, .count = rows, .bytes = zeros}}));
-    for (;;) {
+    for (;; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
       const std::lock_guard lock(mu);
       if (!answers.empty()) return std::exchange(answers, {}).front();
     }

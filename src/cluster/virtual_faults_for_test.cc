@@ -83,6 +83,7 @@ void VirtualCluster::FaultOfStore(VirtualFault fault, std::size_t i) {
     case VirtualFault::kStoreCompact:
       return world_.store.state().Compact();
     case VirtualFault::kStoreRestore:
+      if (world_.time.now() < store_back_at_) return;  // it is not there
       if (!backup_ || world_.rng.Below(2) == 0) {
         backup_ = world_.store.state();
         return;

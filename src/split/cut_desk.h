@@ -20,10 +20,10 @@
 #include "runtime/part_lane.h"
 #include "split/cloud_source.h"
 #include "split/codec/cut_basis.h"
-#include "split/cut_pause.h"
 #include "split/cut_run.h"
 #include "split/flow/cut_plan.h"
 #include "split/flow/place_costs.h"
+#include "split/growing_pause.h"
 
 namespace troupe {
 
@@ -141,7 +141,7 @@ class CutDesk final : public CutWorld {
   std::size_t under_way_ = 0;
   Nanos any_since_ = 0;  // while one is
   double seconds_ = 0;
-  CutPause pause_;
+  GrowingPause pause_;
   std::string told_;
 };
 

@@ -90,11 +90,16 @@ void CutRun::StartFar() {
                               std::move(events));
 }
 
+void CutRun::TellWork() const {
+  if (events_.on_work) events_.on_work();
+}
+
 // While its rows wait for the end's engine nobody else says that it lives.
 void CutRun::OnTime() {
   if (ended_ || over_) return;
   const auto self = shared_from_this();
-  if (!stop_far_) return events_.on_heard();
+  const bool waits_here = !stop_far_ || (!WaitsForCloud() && flow_.computed() < tokens_.size());
+  if (waits_here) return TellWork();
   const double most = kMostWaitSeconds + kMostOfPlan * ask_.plan.seconds;
   if (WaitsForCloud() && SecondsBetween(moved_, world_.Now()) > most) {
     End(Error(Code::kResourceExhausted, "the cloud has not taken the rows of a prompt in time"));
@@ -123,6 +128,7 @@ void CutRun::OnLower(const CutFlow::Chunk& chunk, const CutWorld::Lower& lower) 
   for (BusyTime* const lane : {&end_, &world_.counts().end}) lane->Add(began, lower.ended);
   world_.meter().OnEnd(chunk.tokens, ask_.plan.layer, lower.seconds);
   computed_[chunk.first] = {.rows = lower.rows, .keys = lower.keys};
+  TellWork();
   if (events_.on_read) events_.on_read(flow_.computed(), tokens_.size());
   if (over_) return;
   if (!stop_far_) StartFar();
@@ -183,6 +189,7 @@ void CutRun::OnReceipt(std::uint64_t message, std::size_t bytes, Nanos sent,
 // What the cloud did not take of the time was the link's.
 void CutRun::CountReceipt(const StatesReceipt& receipt, std::size_t bytes, Nanos sent) {
   const Nanos now = moved_ = world_.Now();
+  TellWork();
   const double link =
       std::max(0.0, SecondsBetween(sent, now) - receipt.waited_seconds - receipt.seconds);
   for (BusyTime* const lane : {&link_, &world_.counts().link}) {

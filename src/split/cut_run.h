@@ -31,8 +31,8 @@ namespace troupe {
 // Sums of all cut prompts. The lanes say how long each was at work on any of them.
 struct CutCounts {
   std::uint64_t begun = 0, answered = 0, failed = 0;
-  std::uint64_t went_on = 0;     // of those answered: in the cloud, with keys and values of here
-  std::uint64_t rows = 0;        // that crossed
+  std::uint64_t went_on = 0;  // of those answered: in the cloud, with keys and values of here
+  std::uint64_t rows = 0;     // that crossed
   // By the layer before which they did: this machine ran those below it, the cloud the others.
   std::map<std::uint32_t, std::uint64_t> rows_before;
   std::uint64_t lossy_rows = 0;  // of these: not bit for bit
@@ -118,6 +118,7 @@ class CutRun : public std::enable_shared_from_this<CutRun> {
                  const Result<StatesReceipt>& receipt);
   void CountReceipt(const StatesReceipt& receipt, std::size_t bytes, Nanos sent);
   void OnFirstToken();
+  void TellWork() const;
   void End(const Status& status);
   void EndCut(const Status& status);  // once
   bool WaitsForCloud() const { return stop_far_ && (!ready_ || flow_.under_way() > 0); }

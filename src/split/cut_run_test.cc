@@ -50,12 +50,14 @@ TEST_F(CutToyTest, ACutThatWaitsForTheEndsEngineTakesNoTurnInTheCloudAndIsNotTak
   Rng rng(TestSeed());
   CutToy world(*tokenizer_, 1, /*faults=*/false);
   world.far_at_once_ = false;
-  world.chunk_takes_ = 200 * kToyTick;  // more than a cloud may be silent
+  world.chunk_takes_ = 200 * kToyTick;  // more than a cloud may be silent, or without a token
+  world.least_stall_ = 150 * kToyTick;
   const Request request = Asked(rng, 1);
   const Answer answer = Run(world, request).first;
   EXPECT_EQ(answer.tokens, ToyAnswer(*tokenizer_, world.clock(), request).tokens);
   EXPECT_GE(world.far_began(), world.chunk_takes_);
   EXPECT_EQ(world.cut_ok(), 1u);
+  EXPECT_EQ(world.stalls(), 0u);
 }
 
 TEST_F(CutToyTest, ACloudThatLivesAndTakesNoRowsIsLeftAndItsMessagesAreStopped) {

@@ -107,7 +107,10 @@ PlaceChoice CutToy::Choose(const AnswerTask& task) {
 }
 
 FlowLimits CutToy::limits() const {
-  return {.silence = 60 * kToyTick, .first_again = 20 * kToyTick, .patience = 4};
+  return {.silence = 60 * kToyTick,
+          .least_stall = least_stall_,
+          .first_again = 20 * kToyTick,
+          .patience = 4};
 }
 
 TokenSource::Stop CutToy::StartCut(const RunAsk& ask, bool exact, const CutPlan& plan,

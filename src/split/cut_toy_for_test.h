@@ -42,7 +42,7 @@ class CutToy final : public AnswerWorld, public CutWorld {
   bool CloudIsUsable() const override { return usable_; }
   PlaceChoice Choose(const AnswerTask& task) override;
   Look LookAgain(const AnswerTask&, Side, const RunLeft&) override {
-    return {.choice = {.place = Side::kCloud, .why = "again"}};
+    return {.choice = {.place = Side::kCloud, .why = "again"}, .next_token_in = kToyTick};
   }
   bool CloudHasRoom() const override { return true; }
   std::size_t UsualTokens() const override { return 10; }
@@ -52,6 +52,7 @@ class CutToy final : public AnswerWorld, public CutWorld {
   TokenSource::Stop StartCut(const RunAsk& ask, bool exact, const CutPlan& plan,
                              RunEvents events) override;
   void OnWrongCloud() override { ADD_FAILURE() << "both say the same"; }
+  void OnStall() override { ++stalls_; }
   void Explain(const std::string&) override {}
   void OnOver(const AnswerFlow&, const Predicted&) override {}
 
@@ -76,13 +77,14 @@ class CutToy final : public AnswerWorld, public CutWorld {
   const std::string& report() const { return report_; }
   std::uint64_t cut_ok() const { return cut_ok_; }
   std::uint64_t cut_not() const { return cut_not_; }
+  std::uint64_t stalls() const { return stalls_; }
   Nanos far_began() const { return far_began_; }
   std::uint64_t stopped() const { return stopped_; }
 
   bool far_at_once_ = true;
   std::size_t chunk_ = 8;
   Nanos chunk_takes_ = 3 * kToyTick, on_link_ = kToyTick, cloud_takes_ = 2 * kToyTick,
-        half_trip_ = 2 * kToyTick;
+        half_trip_ = 2 * kToyTick, least_stall_ = 60'000 * kToyTick;
 
  private:
   enum class Link { kUp, kHangs, kCut };
@@ -134,7 +136,7 @@ class CutToy final : public AnswerWorld, public CutWorld {
   std::uint64_t stopped_ = 0;  // messages
   CutMeter meter_;
   CutCounts counts_;
-  std::uint64_t cut_ok_ = 0, cut_not_ = 0;
+  std::uint64_t cut_ok_ = 0, cut_not_ = 0, stalls_ = 0;
   std::string report_;
   std::unique_ptr<WholeSource> own_, cloud_;
 };

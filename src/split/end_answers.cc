@@ -15,6 +15,7 @@
 #include "runtime/batch_forecast.h"
 #include "split/flow/forecast_factor.h"
 #include "split/flow/lane_times.h"
+#include "split/growing_pause.h"
 #include "split/new_answer.h"
 #include "split/own_costs.h"
 #include "split/own_source.h"
@@ -151,15 +152,17 @@ class EndAnswers::Impl final : public AnswerWorld {
     if (place == Side::kEnd) return own_;
     return cloud_;
   }
-  bool CloudIsUsable() const override { return watch_.usable() && !answers_lose_; }
+  bool CloudIsUsable() const override {
+    return watch_.usable() && !answers_lose_ && !stall_pause_.IsPausedAt(Now());
+  }
   bool CloudHasRoom() const override { return cloud_.has_room(); }
   PlaceChoice Choose(const AnswerTask& task) override { return ChooseFor(task, std::nullopt); }
   Look LookAgain(const AnswerTask& task, Side place, const RunLeft& left) override {
     UnderWay now{.place = place};
-    std::optional<Nanos> next_token;
+    std::optional<Nanos> next_token_in;
     if (place == Side::kCloud) {
       now = InTheCloud(left, task.read, Now());
-      if (const auto costs = cloud_.Costs()) next_token = NextTokenIn(now, *costs);
+      if (const auto costs = cloud_.Costs()) next_token_in = NextTokenIn(now, *costs);
     } else if (const std::optional<PlaceCosts> own = OwnCosts(task.read)) {
       now = AtTheEnd(left,
                      {.sequences = model_.plan().sequences,
@@ -168,7 +171,7 @@ class EndAnswers::Impl final : public AnswerWorld {
                       .read_seconds = own->read_seconds},
                      Now());
     }
-    return {.choice = ChooseFor(task, now), .waits = now.waits, .next_token = next_token};
+    return {.choice = ChooseFor(task, now), .waits = now.waits, .next_token_in = next_token_in};
   }
   std::size_t UsualTokens() const override { return static_cast<std::size_t>(usual_tokens_); }
   FlowLimits limits() const override { return options_.limits; }
@@ -185,6 +188,11 @@ class EndAnswers::Impl final : public AnswerWorld {
     watch_.OnRefused(DataLoss("the cloud has said what this model does not say"), Now());
   }
 
+  // Its hellos go on, and none of them says that its engine stands still.
+  void OnStall() override {
+    (void)stall_pause_.OnOver(Error(Code::kUnavailable, "no token in time"), Now());
+  }
+
   void Explain(const std::string& line) override {
     if (options_.explain && options_.say) options_.say(line);
   }
@@ -194,8 +202,12 @@ class EndAnswers::Impl final : public AnswerWorld {
     CountLanes();
     constexpr double kNewest = 0.1;
     usual_tokens_ += kNewest * (static_cast<double>(flow.tokens().size()) - usual_tokens_);
+    const FlowCounts& counts = flow.counts();
+    if (counts.tokens[static_cast<std::size_t>(Side::kCloud)] > 0 && counts.stalls == 0) {
+      (void)stall_pause_.OnOver(OkStatus(), Now());
+    }
     const MutexLock lock(mu_);
-    state_.flow += flow.counts();
+    state_.flow += counts;
     if (predicted.expected_seconds > 0) {
       if (predicted.cut) {
         cut_factor_.OnAnswer(predicted.expected_seconds, predicted.factor, predicted.seconds,
@@ -429,6 +441,7 @@ class EndAnswers::Impl final : public AnswerWorld {
 
   // The loop's thread's.
   CloudWatch watch_;
+  GrowingPause stall_pause_;
   std::optional<DeviceWatch> device_;
   Nanos look_at_ = 0;
   LaneTimes lanes_;

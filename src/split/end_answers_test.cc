@@ -146,12 +146,29 @@ TEST_F(ScriptedCloudTest, SaysWhyAnAnswerGoesOnAtTheEndBehindTokensOfTheCloud) {
   const troupe::Answer alone = Alone(Say("The kernel", 40));
   lines_ = EncodeTokens(std::span(alone.tokens).first(7));
   Listen();
-  OpenEnd({.rule = "cloud", .limits = {.silence = 200'000'000}, .explain = true});
+  OpenEnd({.rule = "cloud", .limits = {.silence = 1'000'000'000}, .explain = true});
   WaitFor(CloudWatch::State::kThere);
   EXPECT_EQ(end_->Start(Say("The kernel", 40), {})->Wait()->tokens, alone.tokens);
   EXPECT_THAT(said(), HasSubstr("an answer begins at the cloud: as it was told\n"));
   EXPECT_THAT(said(), HasSubstr("an answer goes on at the end behind 7 tokens: the cloud was "
-                                "silent for 0."));
+                                "silent for "));
+}
+
+TEST_F(ScriptedCloudTest, ACloudThatLivesAndGivesNoTokensIsAskedForNoMoreAnswersForAWhile) {
+  const troupe::Answer alone = Alone(Say("The kernel", 40));
+  Listen();
+  constexpr Nanos kHour = 3'600'000'000'000, kStall = 300'000'000;
+  OpenEnd({.rule = "cloud",
+           .limits = {.silence = kHour, .least_stall = kStall, .unmeasured_stall = kStall},
+           .explain = true});
+  WaitFor(CloudWatch::State::kThere);
+  EXPECT_EQ(end_->Start(Say("The kernel", 40), {})->Wait()->tokens, alone.tokens);
+  EXPECT_THAT(said(), HasSubstr("an answer goes on at the end behind 0 tokens: the cloud gave no "
+                                "token for "));
+  EXPECT_EQ(end_->State().flow.stalls, 1u);
+  EXPECT_EQ(end_->State().flow.silences, 0u);
+  EXPECT_EQ(end_->Start(Say("The kernel", 40), {})->Wait()->tokens, alone.tokens);
+  EXPECT_EQ(end_->State().begun, (std::array<std::uint64_t, 2>{1, 1}));
 }
 
 TEST_F(ScriptedCloudTest, AnAnswerThatWaitsAtTheEndMovesToACloudThatHasBecomeFree) {

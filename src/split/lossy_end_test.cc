@@ -31,7 +31,10 @@ TEST_F(LossyEndTest, WhereTheCloudMayBeAskedTheEndsOwnTokensAreExact) {
   std::promise<void> goes_on;
   ModelAccess::Between(*served_.model, [until = goes_on.get_future().share()] { until.wait(); });
   Generation generation = end_->Start(Long(3), {}).value();
-  while (end_->State().begun[1] == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (end_->State().begun[0] + end_->State().begun[1] == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_EQ(end_->State().begun[1], 1u);
   std::thread cut([this] { server_.reset(); });
   WaitFor(CloudWatch::State::kAway);
   goes_on.set_value();

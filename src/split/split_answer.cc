@@ -94,8 +94,10 @@ void SplitAnswer::OnTime() {
     choice = std::move(look.choice);
     view.better = choice.place;
     view.waits = look.waits;
-    view.next_token = look.next_token;
-    if (view.next_token && reads_cut_) view.next_token = std::max(*view.next_token, cut_takes_);
+    view.next_token_in = look.next_token_in;
+    if (view.next_token_in && reads_cut_) {
+      view.next_token_in = std::max(*view.next_token_in, cut_takes_);
+    }
   }
   Do(flow_.OnTime(view, now), choice.why);
   DraftIf(choice.drafts);
@@ -147,6 +149,7 @@ void SplitAnswer::Do(FlowStep step, const std::string& why) {
     return Finish();
   }
   for (const FlowStep::Start& start : step.start) {
+    if (start.why == FlowStep::Why::kStall) world_.OnStall();
     Explain(start, why);
     StartRun(start);
   }
@@ -186,6 +189,8 @@ void SplitAnswer::StartRun(const FlowStep::Start& start) {
   RunEvents events;
   events.on_heard =
       tell([](SplitAnswer& self, RunId id) { self.Do(self.flow_.OnHeard(id, self.world_.Now())); });
+  events.on_work =
+      tell([](SplitAnswer& self, RunId id) { self.Do(self.flow_.OnWork(id, self.world_.Now())); });
   events.on_read = tell([](SplitAnswer& self, RunId, std::size_t read, std::size_t all) {
     if (self.gate_ != nullptr && self.flow_.tokens().empty()) (void)self.gate_->Read(read, all);
   });

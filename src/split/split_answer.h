@@ -46,7 +46,7 @@ class AnswerWorld {
     PlaceChoice choice;
     bool waits = false;  // nobody reads it there
     // From now to the cloud's next token; absent: it is not there, or nobody can say.
-    std::optional<Nanos> next_token = {};
+    std::optional<Nanos> next_token_in = {};
   };
   virtual Look LookAgain(const AnswerTask& task, Side place, const RunLeft& left) = 0;
   virtual bool CloudHasRoom() const = 0;  // for another run
@@ -61,6 +61,8 @@ class AnswerWorld {
   virtual TokenSource::Stop StartCut(const RunAsk& ask, bool exact, const CutPlan& plan,
                                      RunEvents events) = 0;
   virtual void OnWrongCloud() = 0;
+  // The cloud lives, and has given an answer no token for too long.
+  virtual void OnStall() = 0;
   // A line for people: where an answer goes on that has begun, and why.
   virtual void Explain(const std::string& line) = 0;
   // It is over; its user is told next.

@@ -96,6 +96,7 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
     return [] {};
   }
   void OnWrongCloud() override { ADD_FAILURE() << "both say the same"; }
+  void OnStall() override {}
   void Explain(const std::string& line) override { said_ += line + "\n"; }
   const std::string& said() const { return said_; }
 

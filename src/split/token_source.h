@@ -25,6 +25,9 @@ struct RunEvents {
   // Of a prompt that is cut by layers: its rows may come. May be null.
   std::function<void()> on_ready = {};
   std::function<void(std::size_t read, std::size_t all)> on_read = {};
+  // Of the same: this machine or the cloud has got on with it, or it waits for this machine. May be
+  // null.
+  std::function<void()> on_work = {};
   std::function<void(std::span<const TokenId> tokens)> on_tokens = {};
   // With what it took here.
   std::function<void(FinishReason reason, const Usage& usage)> on_end = {};

@@ -47,7 +47,7 @@ test('cut prompts are shown with how busy each lane was', () => {
   assert.equal(cutsText({...cuts, answered: 3, answers: 2, keys_bytes: 3072}),
                '3 prompts cut by layers · 2 answers went on behind 3 KiB of keys and values');
   assert.equal(cutsText({...cuts, answered: 3, rows_before: {2: 1, 4: 1200}}),
-               '3 prompts cut by layers · layers below 2 of 1 token ran here · layers below 4 of 1,200 tokens ran here');
+               '3 prompts cut by layers · 1 token went through the layers below 2 here · 1,200 tokens went through the layers below 4 here');
 });
 
 test('tokens are shown by place', () => {

@@ -289,6 +289,12 @@ void EngineFlags::AllowLowCopies() {
   offload_.predictor = "none";
 }
 
+void EngineFlags::LoseNothing() {
+  offload_.lossiness = Exact{};
+  offload_.low_copies = {};
+  offload_.gate = {};
+}
+
 EngineOptions EngineFlags::options() const {
   EngineOptions options;
   if (threads_ > 0) options.threads = static_cast<std::uint32_t>(threads_);

@@ -43,6 +43,8 @@ class EngineFlags {
   // What may be lost is for guesses that others check (split/draft_desk.h): missing experts of
   // theirs are answered by nothing, so that guessing reads nothing.
   void LoseForDraftsAlone() { offload_.lossiness = Chain{"drop"}; }
+  // Nor for anything else, whatever was allowed.
+  void LoseNothing();
   // How many sequences the engine holds at once; 1 unless a command says more.
   void HoldSequences(std::uint32_t sequences) { sequences_ = sequences; }
   // Engine::fingerprint will be asked for.

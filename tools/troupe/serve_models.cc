@@ -69,9 +69,10 @@ void LetDraftsAloneLose(const SplitFlags& split, EngineFlags& engine) {
   if (!split.may_ask_cloud()) return;
   if (!engine.options().offload.exact()) {
     Remark(
-        "note: answers are exact, as the cloud's are: {}; with --place end this machine's answers "
-        "lose what was said\n",
+        "note: answers are exact, as the cloud's are: {}; with --place end this machine's own "
+        "answers lose the quality that these options allow\n",
         split.may_draft() ? "only guesses for the cloud lose quality" : "nothing loses quality");
+    if (!split.may_draft()) engine.LoseNothing();
   } else if (split.may_draft()) {
     engine.LoseForDraftsAlone();
   }

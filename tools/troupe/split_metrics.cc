@@ -128,6 +128,9 @@ std::vector<ExtraMetric> MetricsOf(const EndState& state) {
                   state.flow.failures);
   figures.Counter("troupe_split_cloud_silences_total",
                   "Times that the end began as the cloud was silent", state.flow.silences);
+  figures.Counter("troupe_split_cloud_stalls_total",
+                  "Times that the end began as the cloud lived and gave no token",
+                  state.flow.stalls);
   figures.Counter("troupe_split_bytes_total", "Bytes of bodies, to and from the cloud",
                   state.bytes_sent, {{"direction", "sent"}});
   figures.Counter("troupe_split_bytes_total", "Bytes of bodies, to and from the cloud",

@@ -201,7 +201,7 @@ class Call : public std::enable_shared_from_this<Call> {
   }
 
   void OnRead(ErrorCode error, std::size_t bytes) {
-    // Asked again it will not be, and an answer may take minutes.
+    // It will not be sent again, and the answer may take minutes.
     if (bytes > 0 && !std::exchange(was_heard_, true)) std::string().swap(text_);
     if (error && WasClosedMeanwhile()) return AskAgain();
     const Status read = reader_.Take(bytes);

@@ -39,7 +39,7 @@ export function movesText({taken_over, moved}) {
 export function cutsText(cuts) {
   if (!cuts || cuts.answered + cuts.failed === 0) return '';
   const parts = [`${countText(cuts.answered, 'prompt')} cut by layers`];
-  for (const [layer, rows] of Object.entries(cuts.rows_before ?? {})) parts.push(`layers below ${layer} of ${countText(rows, 'token')} ran here`);
+  for (const [layer, rows] of Object.entries(cuts.rows_before ?? {})) parts.push(`${countText(rows, 'token')} went through the layers below ${layer} here`);
   if (cuts.answers > 0) parts.push(`${countText(cuts.answers, 'answer')} went on behind ${bytesText(cuts.keys_bytes)} of keys and values`);
   if (cuts.failed > 0) parts.push(`${cuts.failed.toLocaleString('en-US')} read whole after all`);
   if (cuts.lossy_rows > 0) parts.push(`${percentText(cuts.lossy_rows / cuts.rows)} of rows not exact`);

@@ -16,6 +16,7 @@ FlowCounts& FlowCounts::operator+=(const FlowCounts& other) {
   }
   failures += other.failures;
   silences += other.silences;
+  stalls += other.stalls;
   return *this;
 }
 
@@ -41,7 +42,7 @@ void AnswerFlow::Start(Side place, Purpose purpose, FlowStep::Why why, Nanos now
                   .position = tokens_.size(),
                   .given = 0,
                   .heard = now,
-                  .token_at = now};
+                  .worked_at = now};
   step.start.push_back({.run = last_run_, .place = place, .why = why});
 }
 
@@ -82,6 +83,13 @@ void AnswerFlow::Hold(Side place) {
 
 FlowStep AnswerFlow::OnHeard(RunId run, Nanos now) {
   if (const std::optional<Side> place = PlaceOf(run)) At(*place)->heard = now;
+  return {};
+}
+
+FlowStep AnswerFlow::OnWork(RunId run, Nanos now) {
+  if (const std::optional<Side> place = PlaceOf(run)) {
+    At(*place)->heard = At(*place)->worked_at = now;
+  }
   return {};
 }
 
@@ -132,8 +140,8 @@ FlowStep AnswerFlow::OnTokens(RunId run, std::span<const TokenId> tokens, Nanos 
   FlowStep step;
   const std::optional<Side> place = PlaceOf(run);
   if (!place) return step;
-  At(*place)->heard = At(*place)->token_at = now;
-  At(*place)->stall_after = 0;
+  At(*place)->heard = At(*place)->worked_at = now;
+  At(*place)->expected.reset();
   for (const TokenId token : tokens) {
     if (Contradicts(*place, token, now, step)) return step;
     ++At(*place)->given;
@@ -196,9 +204,9 @@ FlowStep AnswerFlow::OnFailure(RunId run, const Status& why, Nanos now) {
   return step;
 }
 
-Nanos AnswerFlow::StallAfter(const CloudView& view) const {
-  if (!view.next_token) return limits_.unmeasured_stall;
-  const double expected = limits_.stall_factor * static_cast<double>(*view.next_token);
+Nanos AnswerFlow::StallAfter(const Run& run) const {
+  if (!run.expected) return limits_.unmeasured_stall;
+  const double expected = limits_.stall_factor * static_cast<double>(*run.expected);
   return std::max(limits_.least_stall, static_cast<Nanos>(expected));
 }
 
@@ -207,14 +215,16 @@ FlowStep AnswerFlow::OnTime(const CloudView& view, Nanos now) {
   cloud_usable_ = view.usable;
   std::optional<Run>& cloud = At(Side::kCloud);
   const std::optional<Run>& end = At(Side::kEnd);
-  if (cloud) cloud->stall_after = std::max(cloud->stall_after, StallAfter(view));
+  if (cloud && view.next_token_in) {
+    cloud->expected = std::max(cloud->expected.value_or(0), *view.next_token_in);
+  }
   const bool is_silent = cloud && now - cloud->heard >= limits_.silence;
-  const bool is_stalled = cloud && now - cloud->token_at >= cloud->stall_after;
+  const bool is_stalled = cloud && now - cloud->worked_at >= StallAfter(*cloud);
   if ((is_silent || is_stalled) && !end && !HasJustFailed(Side::kEnd, now)) {
-    ++counts_.silences;
+    ++(is_silent ? counts_.silences : counts_.stalls);
     const FlowStep::Why why = is_silent ? FlowStep::Why::kSilence : FlowStep::Why::kStall;
     Start(Side::kEnd, Purpose::kStandIn, why, now, step);
-    step.start.back().for_time = now - (is_silent ? cloud->heard : cloud->token_at);
+    step.start.back().for_time = now - (is_silent ? cloud->heard : cloud->worked_at);
     return step;
   }
   if (!view.better || (cloud && end) || holder_ == *view.better) return step;

@@ -26,7 +26,7 @@ struct CloudView {
   std::optional<Side> better;  // where the rest should be chosen; absent: no matter
   bool waits = false;          // for others, where it is: nothing is lost if it leaves
   // From now to the cloud's next token, as is expected; absent: nobody can say.
-  std::optional<Nanos> next_token = {};
+  std::optional<Nanos> next_token_in = {};
 };
 
 struct FlowLimits {
@@ -82,7 +82,8 @@ struct FlowCounts {
   std::array<std::uint64_t, 2> taken_over = {};  // where the other place was at work before
   std::array<std::uint64_t, 2> moved = {};       // there, as they waited in the other place
   std::uint64_t failures = 0;                    // of the cloud
-  std::uint64_t silences = 0;                    // also with nothing but signs of life
+  std::uint64_t silences = 0;
+  std::uint64_t stalls = 0;  // times that it lived and gave no token
 
   FlowCounts& operator+=(const FlowCounts& other);
   bool operator==(const FlowCounts&) const = default;
@@ -95,6 +96,8 @@ class AnswerFlow {
   FlowStep Begin(Side first, const CloudView& view, Nanos now);
   // What a run says. One that was stopped, or has ended, says nothing any more.
   FlowStep OnHeard(RunId run, Nanos now);  // it lives
+  // It has got on without a token, or waits for this machine.
+  FlowStep OnWork(RunId run, Nanos now);
   FlowStep OnTokens(RunId run, std::span<const TokenId> tokens, Nanos now);
   FlowStep OnEnd(RunId run, FinishReason reason, Nanos now);
   FlowStep OnFailure(RunId run, const Status& why, Nanos now);
@@ -117,8 +120,9 @@ class AnswerFlow {
     std::size_t position = 0;  // of its next token
     std::size_t given = 0;
     Nanos heard = 0;
-    Nanos token_at = 0;     // the last one, or its beginning
-    Nanos stall_after = 0;  // that; the longest that was expected since then
+    Nanos worked_at = 0;  // its last token, or other work; or its beginning
+    // To the next token: the longest that was expected since then.
+    std::optional<Nanos> expected = {};
   };
   struct Retry {
     Nanos pause = 0;
@@ -135,8 +139,8 @@ class AnswerFlow {
   void WaitLonger(Side place, Nanos now, bool failed = false);
   // It cannot work there: any run waits, also one that is to stand in.
   bool HasJustFailed(Side place, Nanos now) const;
-  // How long the cloud may be without a token.
-  Nanos StallAfter(const CloudView& view) const;
+  // How long such a run may be without a token.
+  Nanos StallAfter(const Run& run) const;
   // Whether the token at that place of the answer can be what this run says.
   bool Contradicts(Side place, std::optional<TokenId> token, Nanos now, FlowStep& step);
   void Take(Side place, TokenId token, Nanos now, FlowStep& step);

@@ -63,7 +63,7 @@ class FlakyWorld {
     CloudView view{.usable = link_ == Link::kUp || rng_.Below(3) == 0, .better = std::nullopt};
     if (rng_.Below(3) != 0) view.better = rng_.Below(5) == 0 ? Side::kEnd : Side::kCloud;
     view.waits = rng_.Below(4) == 0;
-    if (rng_.Below(4) > 0) view.next_token = kMillisecond * static_cast<Nanos>(rng_.Below(100));
+    if (rng_.Below(4) > 0) view.next_token_in = kMillisecond * static_cast<Nanos>(rng_.Below(100));
     view.has_room = rng_.Below(4) > 0;
     return view;
   }

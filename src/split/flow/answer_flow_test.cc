@@ -135,8 +135,8 @@ TEST(AnswerFlow, WhoStandsInAndIsFirstTakesOverAndTheSilentOneIsLeftForAWhile) {
 }
 
 // A view of a cloud whose next token is expected in that time.
-CloudView Expecting(std::optional<Nanos> next_token) {
-  return {.usable = true, .better = Side::kCloud, .next_token = next_token};
+CloudView Expecting(std::optional<Nanos> in) {
+  return {.usable = true, .better = Side::kCloud, .next_token_in = in};
 }
 
 // Whether the end stands in for a cloud that says nothing but that it lives, until `until`.
@@ -164,7 +164,8 @@ TEST(AnswerFlow, TheEndStandsInForACloudThatLivesAndGivesNoToken) {
   ASSERT_EQ(stands_in.start.size(), 1u);
   EXPECT_EQ(stands_in.start[0].why, FlowStep::Why::kStall);
   EXPECT_EQ(stands_in.start[0].for_time, 2000 * kMs);
-  EXPECT_EQ(flow.counts().silences, 1u);
+  EXPECT_EQ(flow.counts().stalls, 1u);
+  EXPECT_EQ(flow.counts().silences, 0u) << "it said that it lives";
   EXPECT_THAT(OneToken(flow, cloud, 5, 2100 * kMs).stop, testing::SizeIs(1)) << "it goes on again";
   EXPECT_FALSE(StandsInBy(flow, cloud, view, 2100 * kMs, 4075 * kMs)) << "since its last token";
   EXPECT_TRUE(StandsInBy(flow, cloud, view, 4100 * kMs, 4100 * kMs));
@@ -182,6 +183,25 @@ TEST(AnswerFlow, ALongPromptOrQueueInTheCloudIsNoSilence) {
   EXPECT_THAT(OneToken(flow, cloud, 5, 40'000 * kMs).tokens, ElementsAre(5));
   EXPECT_TRUE(StandsInBy(flow, cloud, Expecting(50 * kMs), 40'000 * kMs, 42'000 * kMs))
       << "what the first one was expected to take says nothing of the next one";
+}
+
+TEST(AnswerFlow, WhatWasExpectedStillCountsWhileNobodyCanSay) {
+  AnswerFlow flow(kStalls);
+  const RunId cloud = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
+  EXPECT_FALSE(StandsInBy(flow, cloud, Expecting({}), 0, 0)) << "not measured yet";
+  EXPECT_FALSE(StandsInBy(flow, cloud, Expecting(100 * kMs), 25 * kMs, 25 * kMs));
+  EXPECT_FALSE(StandsInBy(flow, cloud, {.usable = false}, 50 * kMs, 1975 * kMs));
+  EXPECT_TRUE(StandsInBy(flow, cloud, {.usable = false}, 2000 * kMs, 2000 * kMs));
+}
+
+TEST(AnswerFlow, ARunThatGetsOnWithoutATokenDoesNotStall) {
+  AnswerFlow flow(kStalls);
+  const RunId cloud = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
+  for (Nanos now = 0; now < 30'000 * kMs; now += 1000 * kMs) {
+    (void)flow.OnWork(cloud, now);
+    ASSERT_FALSE(StandsInBy(flow, cloud, Expecting(100 * kMs), now, now + 975 * kMs)) << now;
+  }
+  EXPECT_TRUE(StandsInBy(flow, cloud, Expecting(100 * kMs), 30'000 * kMs, 31'000 * kMs));
 }
 
 TEST(AnswerFlow, ACloudThatNobodyHasMeasuredHasLonger) {

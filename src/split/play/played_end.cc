@@ -41,15 +41,15 @@ class PlayedEnd::Answer : public std::enable_shared_from_this<Answer> {
     const auto& left = left_[static_cast<std::size_t>(place)];
     const UnderWay now = LookAt(place, left ? *left : RunLeft{.begun = true});
     const PlaceChoice choice = end_.Choose(Task(), now);
-    std::optional<Nanos> next_token;
+    std::optional<Nanos> next_token_in;
     if (const auto costs = end_.CloudCosts(); costs && place == Side::kCloud) {
-      next_token = NextTokenIn(now, *costs);
+      next_token_in = NextTokenIn(now, *costs);
     }
     Do(flow_.OnTime({.usable = true,
                      .has_room = end_.CloudHasRoom(),
                      .better = choice.place,
                      .waits = now.waits,
-                     .next_token = next_token},
+                     .next_token_in = next_token_in},
                     Now()));
   }
 

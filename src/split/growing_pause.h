@@ -1,5 +1,5 @@
-// How long no prompt is cut after one could not be: a second, then two, up to a minute, until one
-// is answered. Those that fail together count once. Pure.
+// How long something is not tried after it has failed: a second, then two, up to a minute, until it
+// does not fail. Failures within a pause count once. Pure.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 
 namespace troupe {
 
-class CutPause {
+class GrowingPause {
  public:
-  // A cut is over. True: a pause begins.
+  // A try is over. True: a pause begins.
   bool OnOver(const Status& status, Nanos now) {
     if (status.ok()) pause_ = 0;
     if (status.ok() || status.code() == Code::kCancelled || IsPausedAt(now)) return false;
