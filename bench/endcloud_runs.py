@@ -219,7 +219,7 @@ def places_of(metrics):
 
 def in_turn(ways, number):
     """Their order in that round: a machine that becomes slower or faster favours none of them."""
-    return ways if number % 2 == 0 else tuple(reversed(ways))
+    return ways if number % 2 == 0 else ways[::-1]
 
 
 def medians(seen):
