@@ -135,7 +135,8 @@ def list_of_peers(machines):
 
 @contextlib.contextmanager
 def nodes_of(machines, troupe, model, slots, common, together=True, processors=None):
-    """One node a machine, `slots[i]` experts in its memory; `together`: as a cluster; each with so many of the processors."""
+    """One node on each machine, with `slots[i]` experts in its memory, as a cluster if `together`. Each may use `processors` of the
+    machine's, or all if that is absent."""
     nodes, groups = [], []
     try:
         for i in range(machines.count):

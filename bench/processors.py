@@ -8,7 +8,7 @@ PERIOD = 10_000  # microseconds: throttling comes in slices no token waits long 
 
 
 class Processors:
-    """A cgroup whose processes have so many processors together."""
+    """A cgroup that limits how many processors its processes use together."""
 
     def __init__(self, name, processors):
         self.v1 = (CPU / "cpu.cfs_quota_us").exists()

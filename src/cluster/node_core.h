@@ -44,8 +44,8 @@ namespace troupe {
 // Beyond the least that more than half of the others tell of.
 inline constexpr std::uint64_t kMostEpochRise = std::uint64_t{1} << 40;
 
-// What a node keeps of a peer it keeps by that one's name, for as long as it runs. A peer may say
-// another name at each new link, so beyond so many names no new one is taken in.
+// A node keeps what it knows of a peer under the peer's name, for as long as it runs. A peer can
+// give another name with each new link, so this is the most names that it takes in.
 inline constexpr std::size_t kMostPeerNames = 1'024;
 
 // As a store says.

@@ -90,7 +90,7 @@ class ScriptedCloudTest : public EndAndCloudTest {
 
   std::atomic<bool> keeps_hellos_ = false;  // until AnswerHellos
   std::atomic<int> kept_hellos_ = 0;
-  std::atomic<int> busy_hellos_ = 0;  // so many more are refused
+  std::atomic<int> busy_hellos_ = 0;  // how many more hellos it refuses
   std::atomic<bool> busy_ = false;    // as its load is told
   std::atomic<int> asked_ = 0;        // for answers
   std::string lines_;                 // of each of them, which then stays open
@@ -155,19 +155,19 @@ TEST_F(ScriptedCloudTest, SaysWhyAnAnswerGoesOnAtTheEndBehindTokensOfTheCloud) {
 }
 
 TEST_F(ScriptedCloudTest, ACloudThatLivesAndGivesNoTokensIsAskedForNoMoreAnswersForAWhile) {
-  const troupe::Answer alone = Alone(Say("The kernel", 40));
+  const troupe::Answer alone = Alone(Say("The kernel", 4));
   Listen();
   constexpr Nanos kHour = 3'600'000'000'000, kStall = 300'000'000;
   OpenEnd({.rule = "cloud",
            .limits = {.silence = kHour, .least_stall = kStall, .unmeasured_stall = kStall},
            .explain = true});
   WaitFor(CloudWatch::State::kThere);
-  EXPECT_EQ(end_->Start(Say("The kernel", 40), {})->Wait()->tokens, alone.tokens);
+  EXPECT_EQ(end_->Start(Say("The kernel", 4), {})->Wait()->tokens, alone.tokens);
   EXPECT_THAT(said(), HasSubstr("an answer goes on at the end behind 0 tokens: the cloud gave no "
                                 "token for "));
   EXPECT_EQ(end_->State().flow.stalls, 1u);
   EXPECT_EQ(end_->State().flow.silences, 0u);
-  EXPECT_EQ(end_->Start(Say("The kernel", 40), {})->Wait()->tokens, alone.tokens);
+  EXPECT_EQ(end_->Start(Say("The kernel", 4), {})->Wait()->tokens, alone.tokens);
   EXPECT_EQ(end_->State().begun, (std::array<std::uint64_t, 2>{1, 1}));
 }
 
@@ -239,12 +239,20 @@ TEST_F(EndAnswersTest, AnEndThatWasToldThePlaceMeasuresNothing) {
   EXPECT_EQ(model_->metrics().generated_tokens, 0u);
 }
 
-TEST_F(EndAnswersTest, SaysOfAnswersWhatTheyWereExpectedToTakeAndTook) {
-  OpenCloud();
-  (void)served_.model->Start(Say("The kernel", 20))->Wait();
-  (void)Alone(Say("The kernel", 20));
-  OpenEnd({.rule = "auto"});
-  WaitFor(CloudWatch::State::kThere);
+// An end and a cloud that were both measured before they met.
+class MeasuredEndTest : public EndAndCloudTest {
+ protected:
+  void SetUp() override {
+    EndAndCloudTest::SetUp();
+    OpenCloud();
+    (void)served_.model->Start(Say("The kernel", 20))->Wait();
+    (void)Alone(Say("The kernel", 20));
+    OpenEnd({.rule = "auto"});
+    WaitFor(CloudWatch::State::kThere);
+  }
+};
+
+TEST_F(MeasuredEndTest, SaysOfAnswersWhatTheyWereExpectedToTakeAndTook) {
   std::uint64_t predicted = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     EXPECT_TRUE(end_->Start(Say("The kernel", 20, seed), {})->Wait().ok());
@@ -266,12 +274,7 @@ TEST_F(EndAnswersTest, WithoutACloudTheEndAnswersAlone) {
   EXPECT_THAT(said(), HasSubstr("serving alone"));
 }
 
-TEST_F(EndAnswersTest, SaysWhatItCostsThatTheCloudIsAway) {
-  OpenCloud();
-  (void)served_.model->Start(Say("The kernel", 20))->Wait();
-  (void)Alone(Say("The kernel", 20));
-  OpenEnd({.rule = "auto"});
-  WaitFor(CloudWatch::State::kThere);
+TEST_F(MeasuredEndTest, SaysWhatItCostsThatTheCloudIsAway) {
   CloseCloud();
   WaitFor(CloudWatch::State::kAway);
   EXPECT_THAT(said(), testing::ContainsRegex("serving alone, as the cloud is away: .*; "

@@ -31,8 +31,8 @@ struct CloudView {
 
 struct FlowLimits {
   Nanos silence = 1'500'000'000;  // of the cloud, before the end begins as well
-  // The same without a token of a cloud that says that it lives: so many times what the token was
-  // expected to take, and this at least; or as long where nobody could say what it takes.
+  // A cloud that says that it lives has stalled once its next token takes `stall_factor` times as
+  // long as expected, and at least `least_stall`; `unmeasured_stall` if nothing was expected.
   double stall_factor = 4;
   Nanos least_stall = 10'000'000'000, unmeasured_stall = 60'000'000'000;
   Nanos first_again = 1'000'000'000;  // before another try in a place that did not do, and doubled
