@@ -121,14 +121,35 @@ def synthesized(troupe, folder, experts):
     return model
 
 
-def gate_of_groups(troupe, model, text):
-    """The file of a gate of four groups for this model. What else is learned of the text lies beside a link of the model, so that
-    the other ways do not use it."""
-    folder = model.parent / f"{model.stem}-groups"
+def widened(troupe, folder, model, factor):
+    """The model with experts so many times as wide, which chooses the same experts and tokens."""
+    wide = folder / f"{model.stem.removesuffix('-q8_0')}-wide{factor}.gguf" if factor > 1 else model
+    if not wide.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run([troupe, "synth", wide, "--widen", model, "--factor", str(factor)], check=True, capture_output=True)
+    return wide
+
+
+def learned(troupe, model, name, text, options):
+    """A file that `calibrate` makes of this model and a text. What else it learns lies beside a link of the model, so that the other
+    ways do not use it."""
+    folder = model.parent / f"{model.stem}-learned"
     folder.mkdir(exist_ok=True)
-    link, gate = folder / model.name, folder / f"{model.stem}.groups.json"
-    if not gate.exists():
+    link, made = folder / model.name, folder / f"{model.stem}.{name}.json"
+    if not made.exists():
         if not link.exists():
             link.symlink_to(model.resolve())
-        subprocess.run([troupe, "calibrate", link, "--text", text, "--tokens", "4096", "--groups", "4"], check=True, capture_output=True)
-    return gate
+        subprocess.run([troupe, "calibrate", link, "--text", text, *options], check=True, capture_output=True)
+    return made
+
+
+def gate_of_groups(troupe, model, text):
+    """The file of a gate of four groups."""
+    return learned(troupe, model, "groups", text, ["--tokens", "4096", "--groups", "4"])
+
+
+def limit_of_loss(troupe, model, text):
+    """1 % of perplexity, with what codes of rows that cross the cut in the middle of six layers lose, beside the model."""
+    prices = learned(troupe, model, "cuts", text, ["--tokens", "64", "--cut", "3", "--cut-tokens", "2048"])
+    (model.parent / prices.name).write_bytes(prices.read_bytes())
+    return 1

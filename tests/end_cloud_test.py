@@ -73,7 +73,7 @@ class Link:
         try:
             while data := source.recv(4096):
                 self.flows.wait()
-                target.sendall(data)
+                target.sendall(self.carried(data, target))
         except OSError:
             pass
         for one in (source, target):
@@ -83,6 +83,9 @@ class Link:
             except OSError:
                 pass
             one.close()
+
+    def carried(self, data, _):
+        return data
 
     def cut(self):
         self.is_cut = True
@@ -103,6 +106,22 @@ class Link:
     def close(self):
         self.listener.close()
         self.cut()
+
+
+class StuckLink(Link):
+    """One with which the cloud may seem to stand still: it says as often as a cloud does that it lives, and gives no more tokens."""
+    TOKENS = re.compile(rb"\r\n\[\d")
+    ALIVE = b"3\r\n[]\n\r\n"
+
+    def __init__(self, port):
+        self.is_stuck = False
+        super().__init__(port)
+
+    def carried(self, data, target):
+        while self.is_stuck and self.TOKENS.search(data):
+            target.sendall(self.ALIVE)
+            time.sleep(0.4)
+        return data
 
 
 @contextlib.contextmanager
@@ -152,10 +171,10 @@ class Split(unittest.TestCase):
         self.addCleanup(server.__exit__, None, None, None)
         return server
 
-    def pair(self, *end_args):
+    def pair(self, *end_args, link=Link):
         """A cloud, and an end that reaches it by a link."""
         self.cloud = self.server(*STRONG, kind=Cloud, env={**os.environ, "TROUPE_API_KEY": KEY})
-        self.link = Link(self.cloud.port)
+        self.link = link(self.cloud.port)
         self.addCleanup(self.link.close)
         self.end = self.server(*WEAK, "--cloud", self.link.address, "--cloud-key", self.folder / "key", *end_args)
 
@@ -342,6 +361,18 @@ class Split(unittest.TestCase):
         self.wait(lambda: self.split("cloud") == 1, self.end)
         self.ask_all(PROMPTS)
         self.assertGreater(self.split("tokens_total", "cloud"), before)
+
+    def test_a_cloud_that_lives_and_gives_no_tokens_does_not_hold_an_answer(self):
+        self.pair("--place", "cloud", link=StuckLink)
+        self.wait_for_line(self.end, "the cloud is there")
+        self.ask_all(PROMPTS)
+        self.link.is_stuck = True
+        self.assertEqual(self.end.complete(PROMPTS[0], TOKENS), self.expected[PROMPTS[0]])
+        self.assertEqual((self.split("cloud_stalls_total"), self.split("cloud_silences_total")), (1, 0))
+        self.assertEqual(self.split("taken_over_total", "end"), 1)
+        self.link.is_stuck = False
+        before = self.split("tokens_total", "cloud")
+        self.wait(lambda: self.ask_all(PROMPTS[:1]) or self.split("tokens_total", "cloud") > before, self.end)
 
     def test_who_leaves_the_end_leaves_the_cloud_too(self):
         self.pair("--place", "cloud")
