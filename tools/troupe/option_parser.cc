@@ -120,6 +120,7 @@ class Binding {
     if (const auto long_one = active.LongWithOneDash(words)) return *long_one;
     const std::vector<std::string> unknown = active.app_.remaining();
     if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+      if (const auto flag = active.FlagWithAValue(error, words)) return *flag;
       return active.WhichValueIsMissing(error);
     }
     const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
@@ -139,7 +140,7 @@ class Binding {
             : BindValue(app_, option);
     parsed->group(option.heading());
     if (option.required()) parsed->required();
-    if (option.takes() == Option::Takes::kNothing) return parsed;
+    if (option.takes() == Option::Takes::kNothing) return parsed->disable_flag_override();
     parsed->type_name(option.type());
     if (option.takes() == Option::Takes::kSeveralValues) {
       parsed->expected(CLI::detail::expected_max_vector_size);
@@ -206,6 +207,22 @@ class Binding {
     if (subcommands_.empty()) return fmt::format("'{}' found, no further argument expected", word);
     return fmt::format("there is no subcommand '{}', expected one of {}{}", word,
                        fmt::join(SubcommandNames(), ", "), hint);
+  }
+
+  // "--chat=3", though --chat takes none.
+  std::optional<std::string> FlagWithAValue(const CLI::ParseError& error,
+                                            const std::vector<std::string>& words) const {
+    for (const Bound& bound : bound_) {
+      const std::string& name = bound.option->long_name();
+      if (bound.option->takes() != Option::Takes::kNothing) continue;
+      const auto refusal = CLI::ArgumentMismatch::FlagOverride(name.substr(2));
+      if (std::string_view(error.what()) != refusal.what()) continue;
+      const auto given = std::ranges::find_if(
+          words, [&](const std::string& word) { return word.starts_with(name + "="); });
+      if (given == words.end()) continue;
+      return fmt::format("{}: '{}' found, expected no value", name, given->substr(name.size() + 1));
+    }
+    return std::nullopt;
   }
 
   std::string WhichValueIsMissing(const CLI::ParseError& error) const {

@@ -93,6 +93,14 @@ TEST_F(ParseLineTest, NamesTheOptionWhoseValueIsRefused) {
   EXPECT_EQ(Mistake({"m", "--chain"}), "--chain: no value found, expected VALUE");
 }
 
+TEST_F(ParseLineTest, AFlagTakesNoValue) {
+  EXPECT_EQ(Mistake({"m", "--chat=3"}), "--chat: '3' found, expected no value");
+  EXPECT_EQ(Mistake({"m", "--chat=false"}), "--chat: 'false' found, expected no value");
+  EXPECT_FALSE(chat_);
+  EXPECT_EQ(Mistake({"m", "--stop", "--chat=3"}), "");  // a text that begins with dashes
+  EXPECT_EQ(stop_, std::vector<std::string>{"--chat=3"});
+}
+
 TEST_F(ParseLineTest, HoldsOptionsAgainstEachOther) {
   EXPECT_EQ(Mistake({"m", "--system", "s"}), "--system requires --chat");
   EXPECT_THAT(Mistake({"m", "--chat", "--stop", "a"}), HasSubstr("excludes"));

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "troupe/commands.h"
+#include "troupe/option_parser.h"
 
 namespace troupe {
 namespace {
@@ -75,6 +76,35 @@ TEST(ProgramTable, NamesOnlyOptionsThatThereAreInWhatExcludesOrNeedsThem) {
 TEST(ProgramTable, OffersThePoliciesOfTheCache) {
   const ProgramTable program = MakeProgramTable();
   EXPECT_THAT(Find(program.options, "run").Find("--cache")->choices(), Contains("echo"));
+}
+
+// Of the flags of one command: each of them, given with a value, is refused by its name.
+void ExpectFlagsToTakeNoValue(Options& program, std::vector<std::string> words,
+                              const Options& command) {
+  for (const Option& option : command.all()) {
+    if (option.takes() != Option::Takes::kNothing) continue;
+    for (const std::string value : {"3", "false", "yes"}) {
+      std::vector<std::string> line = words;
+      line.push_back(option.long_name() + "=" + value);
+      const ParsedLine parsed = ParseLine(program, line);
+      EXPECT_EQ(parsed.kind, ParsedLine::Kind::kMistake) << command.name() << option.name();
+      EXPECT_EQ(parsed.text, option.long_name() + ": '" + value + "' found, expected no value");
+    }
+  }
+  for (const Options& sub : command.subcommands()) {
+    std::vector<std::string> below = words;
+    below.push_back(sub.name());
+    ExpectFlagsToTakeNoValue(program, below, sub);
+  }
+}
+
+TEST(ProgramTable, NoFlagOfAnyCommandTakesAValue) {
+  for (const CommandInfo& info : AllCommands()) {
+    const std::unique_ptr<Command> command = info.make();
+    Options options(info.name);
+    command->AddOptions(options);
+    ExpectFlagsToTakeNoValue(options, {}, options);
+  }
 }
 
 }  // namespace
