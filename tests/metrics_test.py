@@ -31,7 +31,7 @@ STILL = {'troupe_tier_expert_asks_total{tier="disk_low_copy"}', 'troupe_tier_exp
          'troupe_inexact_total{kind="low_copy"}', 'troupe_inexact_total{kind="peer_bf16"}',
          'troupe_inexact_total{kind="peer_q8"}', 'troupe_inexact_total{kind="grouped"}', "troupe_prefix_cache_given_up_tokens_total",
          "troupe_experts_verified_total",  # no checksums lie beside this model; command_line_test has one with
-         "troupe_failed_passes_total", 'troupe_answers_total{end="failed"}',
+         "troupe_failed_passes_total", "troupe_abandoned_passes_total", 'troupe_answers_total{end="failed"}',
          'troupe_prefetches_total{end="late"}', 'troupe_prefetches_total{end="cancelled"}',
          'troupe_prefetches_total{end="useful"}', 'troupe_prefetches_total{end="wasted"}',
          "troupe_needed_loads_total",

@@ -72,6 +72,7 @@ struct Metrics {
   std::uint64_t requests_finished = 0, requests_cancelled = 0, requests_failed = 0;
   std::uint64_t requests_refused = 0;  // by Start
   std::uint64_t passes = 0, failed_passes = 0;
+  std::uint64_t abandoned_passes = 0;  // ended between two layers: all in them was cancelled
   double pass_seconds = 0;
   double rule_seconds = 0;  // between them: which tokens the rules of answers allow
   std::uint64_t prompt_tokens = 0, generated_tokens = 0;

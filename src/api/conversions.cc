@@ -260,6 +260,7 @@ Metrics ToMetrics(const BatchCounters& counters) {
           .requests_failed = counters.failed,
           .passes = counters.passes,
           .failed_passes = counters.failed_passes,
+          .abandoned_passes = counters.abandoned_passes,
           .pass_seconds = counters.pass_seconds,
           .rule_seconds = counters.rule_seconds,
           .prompt_tokens = counters.prompt_tokens,

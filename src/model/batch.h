@@ -2,6 +2,7 @@
 // sequence, prompts and decodes mixed. Every row gets the bytes that it would get alone.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,6 +26,9 @@ struct RowGroup {
   // Of models whose sequences have a state: what it is after n rows is to be saved, too
   // (KvSequence::TakeSaved). At most all of them; 0: it is not.
   std::size_t save_after = 0;
+  // Set by another thread once nobody wants the rows any more; null: somebody always does. A pass
+  // of which nobody wants any rows ends behind the layer that is under way, as cancelled.
+  const std::atomic<bool>* unwanted = nullptr;
 
   std::size_t Rows(std::size_t width) const {
     return stream.empty() ? tokens.size() : stream.size() / width;

@@ -11,6 +11,15 @@
 #include "quant/dequantize.h"
 
 namespace troupe {
+namespace {
+
+bool IsUnwanted(Batch batch) {
+  return std::ranges::all_of(batch, [](const RowGroup& group) {
+    return group.unwanted != nullptr && group.unwanted->load(std::memory_order_relaxed);
+  });
+}
+
+}  // namespace
 
 Status Transformer::CheckGroup(const RowGroup& group) const {
   TROUPE_CHECK(group.stream.empty() == (layers_.first == 0) &&
@@ -103,6 +112,7 @@ Status Transformer::RunLayers(Batch batch, Workspace& workspace) {
                     .gate_seconds = gate_seconds_},
                    batch, workspace, rows_);
   for (std::uint32_t layer = layers_.first; layer < layers_.end; ++layer) {
+    if (IsUnwanted(batch)) return Error(Code::kCancelled, "nobody wants this pass any more");
     const LayerWeights& w = weights_.layers[layer];
     Show(layer, StreamPlace::kAttentionInput, workspace);
     experts_.Advance();

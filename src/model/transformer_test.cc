@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "model/tiny_model_for_test.h"
 #include "testing/test_seed.h"
 
@@ -110,6 +112,47 @@ TEST_P(Transforming, APassThatFailsLeavesEverySequenceAsItWas) {
   EXPECT_EQ(b.length(), 0u);
   part.Use(sound);
   ASSERT_TRUE(part.Forward(batch).ok());
+  EXPECT_EQ(part.Logits(2, 1).front(), alone[5]);
+  EXPECT_EQ(part.Logits(8, 1).front(), alone[5]);
+}
+
+// Has a row group become unwanted while a layer is under way, and knows the last layer that began.
+class GivesUpInLayer final : public StreamObserver {
+ public:
+  GivesUpInLayer(std::uint32_t layer, std::atomic<bool>& unwanted)
+      : layer_(layer), unwanted_(unwanted) {}
+
+  void Saw(std::uint32_t layer, StreamPlace place, const float* /*rows*/,
+           std::size_t /*tokens*/) override {
+    last_ = layer;
+    if (layer == layer_ && place == StreamPlace::kGateInput) unwanted_ = true;
+  }
+  std::uint32_t last() const { return last_; }
+
+ private:
+  const std::uint32_t layer_;
+  std::atomic<bool>& unwanted_;
+  std::uint32_t last_ = 0;
+};
+
+TEST_P(Transforming, APassThatNobodyWantsAnyMoreEndsBehindTheLayerThatIsUnderWay) {
+  ModelPart part(model_, model_.AllLayers(), {.sequences = 3});
+  const Tokens tokens = model_.Tokens(6, rng_);
+  const auto alone = part.LogitsOneByOne(tokens);
+  KvSequence a = part.NewSequence(6), b = part.NewSequence(6);
+  ASSERT_TRUE(part.Forward({.cache = &a, .tokens = std::span(tokens).first(3)}).ok());
+  std::atomic<bool> unwanted = false;
+  RowGroup batch[] = {{.cache = &a, .tokens = std::span(tokens).subspan(3), .unwanted = &unwanted},
+                      {.cache = &b, .tokens = tokens, .unwanted = &unwanted}};
+  GivesUpInLayer observer(0, unwanted);
+  part.transformer().set_observer(&observer);
+  EXPECT_EQ(part.Forward(batch).code(), Code::kCancelled);
+  EXPECT_EQ(observer.last(), 0u);
+  EXPECT_EQ(a.length(), 3u);
+  EXPECT_EQ(b.length(), 0u);
+  batch[1].unwanted = nullptr;  // whoever wants one group gets the pass
+  ASSERT_TRUE(part.Forward(batch).ok());
+  EXPECT_EQ(observer.last(), model_.config().layers - 1);
   EXPECT_EQ(part.Logits(2, 1).front(), alone[5]);
   EXPECT_EQ(part.Logits(8, 1).front(), alone[5]);
 }

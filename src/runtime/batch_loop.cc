@@ -208,14 +208,15 @@ void BatchLoop::RunPass() {
   for (const PassRows& group : rows) ActiveOf(group.request).passed_over = 0;
 
   Status together = RunRows(rows);
-  if (together.ok()) return;
+  if (together.ok() || WasAbandoned(together, rows)) return;
   if (rows.size() == 1) {
     ActiveOf(rows.front().request).generation.Fail(std::move(together));
     return;
   }
   // One of them needs what cannot be had. Alone, each shows whether it is the one.
   for (const PassRows& group : rows) {
-    if (Status alone = RunRows({&group, 1}); !alone.ok()) {
+    Status alone = RunRows({&group, 1});
+    if (!alone.ok() && !WasAbandoned(alone, {&group, 1})) {
       ActiveOf(group.request).generation.Fail(std::move(alone));
     }
   }
@@ -271,7 +272,8 @@ std::vector<PassRows> BatchLoop::RowsOf(const BatchChoice& choice) {
                                     (!active.embedding && group.rows == generation.prompt_left()),
                     .guessed = group.guesses,
                     .embedding = active.embedding.get(),
-                    .on_row = VisitorOf(active)});
+                    .on_row = VisitorOf(active),
+                    .unwanted = &active.ticket->cancelled_flag()});
   }
   return rows;
 }
@@ -285,13 +287,21 @@ RowVisitor BatchLoop::VisitorOf(const Active& active) {
   };
 }
 
+// As all requests in it were cancelled while it ran: DropUnwanted ends them.
+bool BatchLoop::WasAbandoned(const Status& status, std::span<const PassRows> rows) {
+  return status.code() == Code::kCancelled &&
+         std::ranges::all_of(rows, [this](const PassRows& group) {
+           return ActiveOf(group.request).ticket->cancelled();
+         });
+}
+
 Status BatchLoop::RunRows(std::span<const PassRows> rows) {
   const Nanos start = clock_.Now();
   const Status status = runner_.Run(rows);
   const double seconds = Seconds(start, clock_.Now());
   counters_.pass_seconds += seconds;
   if (!status.ok()) {
-    ++counters_.failed_passes;
+    ++(WasAbandoned(status, rows) ? counters_.abandoned_passes : counters_.failed_passes);
     return status;
   }
   ++counters_.passes;

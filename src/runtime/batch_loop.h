@@ -59,10 +59,11 @@ struct BatchCounters {
   std::uint64_t failed = 0;
   std::uint64_t passes = 0;
   std::uint64_t failed_passes = 0;
-  PassRowCounts pass_rows;          // of those that did not fail
-  std::uint64_t prompt_tokens = 0;  // read
-  std::uint64_t cached_tokens = 0;  // of prompts, and found in the prefix cache instead
-  std::uint64_t cache_hits = 0;     // requests that found some there
+  std::uint64_t abandoned_passes = 0;  // between two layers, as nobody wanted them any more
+  PassRowCounts pass_rows;             // of those that did not fail
+  std::uint64_t prompt_tokens = 0;     // read
+  std::uint64_t cached_tokens = 0;     // of prompts, and found in the prefix cache instead
+  std::uint64_t cache_hits = 0;        // requests that found some there
   std::uint64_t generated_tokens = 0;
   double pass_seconds = 0;
   double rule_seconds = 0;  // beside them, as of Usage
@@ -166,6 +167,7 @@ class BatchLoop {
   std::vector<PassRows> RowsOf(const BatchChoice& choice);
   static RowVisitor VisitorOf(const Active& active);
   Status RunRows(std::span<const PassRows> rows);
+  bool WasAbandoned(const Status& status, std::span<const PassRows> rows);
   void TakeResults(std::span<const PassRows> rows, double seconds);
   // How many of the guesses of a pass's group stay. Adds the time of computing their logits.
   std::uint32_t TakeGuesses(Active& active, std::size_t group, const PassRows& rows,

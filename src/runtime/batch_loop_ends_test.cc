@@ -28,6 +28,31 @@ TEST_F(BatchLoopTest, OnePassIsEnoughToCancel) {
   EXPECT_EQ(loop.counters().cancelled, 1u);
 }
 
+TEST_F(BatchLoopTest, APassWhoseRequestsAreAllCancelledMeanwhileIsAbandoned) {
+  std::vector<std::shared_ptr<Ticket>> tickets;
+  std::size_t cancelled = 0;  // of the tickets, in the third pass and in the fourth
+  std::size_t passes = 0;
+  FakeRunner runner({.vocabulary = kByteVocabulary, .fails = [&](std::span<const PassRows>) {
+                       if (++passes > 2 && cancelled < 2) tickets[cancelled++]->Cancel();
+                       return false;
+                     }});
+  BatchLoop loop(runner, *tokenizer_, clock_, {});
+  for (RequestId id = 0; id < 2; ++id) {
+    tickets.push_back(Add(loop, id, {.prompt = {1}, .options = {.max_tokens = 400}}));
+  }
+  for (int step = 0; step < 3; ++step) StepInto(loop);
+  EXPECT_EQ(loop.counters().abandoned_passes, 0u);  // somebody wanted the third
+  for (int step = 0; step < 2; ++step) StepInto(loop);
+  EXPECT_EQ(loop.size(), 0u);
+  EXPECT_EQ(loop.counters().abandoned_passes, 1u);
+  EXPECT_EQ(loop.counters().failed_passes, 0u);
+  EXPECT_EQ(loop.counters().cancelled, 2u);
+  for (RequestId id = 0; id < 2; ++id) {
+    EXPECT_EQ(AnswerOf(id)->finish, FinishReason::kCancelled);
+    EXPECT_EQ(AnswerOf(id)->tokens.size(), 2u + id);  // what its last pass made is not taken
+  }
+}
+
 TEST_F(BatchLoopTest, ARequestCancelledBeforeAllAreEndedKeepsItsAnswer) {
   FakeRunner runner({.limits = {.rows = 8, .sequences = 2, .context = 512}});
   BatchLoop loop(runner, *tokenizer_, clock_, {});

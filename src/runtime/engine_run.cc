@@ -157,7 +157,8 @@ Status Engine::Run(std::span<const SequenceRows> rows) {
                       .phase = entry.phase,
                       .exact = entry.exact,
                       .guessed = entry.guessed,
-                      .save_after = entry.save_after});
+                      .save_after = entry.save_after,
+                      .unwanted = entry.unwanted});
   }
   TROUPE_RETURN_IF_ERROR(transformer_->Forward(batch_, *workspace_));
   for (const SequenceRows& entry : rows) {

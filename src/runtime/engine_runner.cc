@@ -218,7 +218,8 @@ Status EngineRunner::Run(std::span<const PassRows> rows) {
                                                     : LogitsWanted::kNone,
                      .on_row = group.on_row,
                      .embedding = group.embedding,
-                     .save_after = save_after});
+                     .save_after = save_after,
+                     .unwanted = group.unwanted});
   }
   TROUPE_RETURN_IF_ERROR(engine_.Run(rows_));
   engine_.SettleUsage();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <optional>
 
@@ -13,9 +14,11 @@ namespace {
 
 constexpr const char* kRunnerModel = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
 
-std::optional<std::size_t> reads_left;  // before every read fails; absent: none does
+std::optional<std::size_t> reads_left;      // before every read fails; absent: none does
+std::atomic<bool>* set_by_reads = nullptr;  // by the next one; null: nothing is
 
 bool ReadFails() {
+  if (set_by_reads != nullptr) *set_by_reads = true;
   if (!reads_left) return false;
   if (*reads_left == 0) return true;
   --*reads_left;
@@ -97,6 +100,25 @@ TEST_F(EngineRunnerTest, AFailedPassLeavesEverySequenceAsItWas) {
   const std::vector<float> first_alone = Alone(first_), second_alone = Alone(second_);
   FailInTheMiddle(runner, std::vector{Prompt(a, first_), Prompt(b, second_)});
   ASSERT_TRUE(runner.Run(std::vector{Prompt(a, first_), Prompt(b, second_)}).ok());
+  EXPECT_EQ(Copy(runner.Logits(a)), first_alone);
+  EXPECT_EQ(Copy(runner.Logits(b)), second_alone);
+}
+
+TEST_F(EngineRunnerTest, APassThatNobodyWantsAnyMoreEndsAndLeavesEverySequenceAsItWas) {
+  EngineRunner runner(*engine_);
+  const SequenceId a = Reserve(runner), b = Reserve(runner);
+  const std::vector<float> first_alone = Alone(first_), second_alone = Alone(second_);
+  std::atomic<bool> unwanted = false;
+  std::vector<PassRows> rows = {Prompt(a, first_), Prompt(b, second_)};
+  for (PassRows& group : rows) group.unwanted = &unwanted;
+  const std::uint64_t uses = engine_->transformer().expert_uses();
+  set_by_reads = &unwanted;
+  EXPECT_EQ(runner.Run(rows).code(), Code::kCancelled);
+  set_by_reads = nullptr;
+  const std::uint64_t layer = (first_.size() + second_.size()) * 4;  // experts a token
+  EXPECT_LT(engine_->transformer().expert_uses(), uses + layer * engine_->config().layers);
+  rows[0].unwanted = nullptr;  // whoever wants one group gets the pass
+  ASSERT_TRUE(runner.Run(rows).ok());
   EXPECT_EQ(Copy(runner.Logits(a)), first_alone);
   EXPECT_EQ(Copy(runner.Logits(b)), second_alone);
 }

@@ -28,7 +28,7 @@ class FakeRunner final : public PassRunner {
     RunnerLimits limits{.rows = 64, .sequences = 12, .context = 512};
     std::size_t memory = 12 * 512;  // tokens that can be reserved altogether
     std::size_t vocabulary = 256;
-    // Whether a pass over these rows fails.
+    // Whether a pass over these rows fails; called while it is under way.
     std::function<bool(std::span<const PassRows>)> fails = {};
     ManualClock* clock = nullptr;        // moved by a millisecond a row
     std::function<bool()> forgets = {};  // whether the prefix cache loses what nobody holds now
@@ -107,6 +107,10 @@ class FakeRunner final : public PassRunner {
       ++reads_;
     }
     if (options_.fails && options_.fails(rows)) return DataLoss("an expert cannot be read");
+    const auto is_unwanted = [](const PassRows& group) {
+      return group.unwanted != nullptr && group.unwanted->load();
+    };
+    if (std::ranges::all_of(rows, is_unwanted)) return Status(Code::kCancelled, "unwanted");
     costs_.clear();
     rows_ += count;
     for (const PassRows& group : rows) {

@@ -4,6 +4,7 @@
 
 #include <troupe/state.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -47,7 +48,8 @@ struct PassRows {
   std::uint32_t guessed = 0;
   // Is given what the last layer makes of each token, if it is not null.
   EmbeddingSum* embedding = nullptr;
-  RowVisitor on_row = {};  // sees the logits of every token
+  RowVisitor on_row = {};                       // sees the logits of every token
+  const std::atomic<bool>* unwanted = nullptr;  // as RowGroup's
 };
 
 // What a request wants a sequence for.
@@ -106,7 +108,8 @@ class PassRunner {
   virtual std::size_t TakeCached(SequenceId sequence, std::span<const TokenId> prompt) = 0;
   virtual void Release(SequenceId sequence) = 0;
 
-  // Appends the rows to their sequences. On an error every sequence is as before.
+  // Appends the rows to their sequences. On an error every sequence is as before; kCancelled: all
+  // rows have become unwanted meanwhile.
   virtual Status Run(std::span<const PassRows> rows) = 0;
 
   // Of the last token of a sequence that wanted logits in the last Run; valid until the next.

@@ -31,8 +31,9 @@ struct SequenceRows {
   LogitsWanted wanted = LogitsWanted::kLast;
   std::size_t first_wanted = 0;  // with kAll: the first row that on_row sees
   RowVisitor on_row = {};
-  EmbeddingSum* embedding = nullptr;  // is given what the last layer makes of each row
-  std::size_t save_after = 0;         // as RowGroup's
+  EmbeddingSum* embedding = nullptr;            // is given what the last layer makes of each row
+  std::size_t save_after = 0;                   // as RowGroup's
+  const std::atomic<bool>* unwanted = nullptr;  // as RowGroup's
 };
 
 }  // namespace troupe

@@ -27,10 +27,12 @@ class Ticket {
 
   RequestId id() const { return id_; }
 
-  // Takes effect before the next pass; its answer is then what was written so far. Any number of
-  // times, also after the end.
+  // Takes effect before the next pass, or within a layer of one that nobody else has rows in; its
+  // answer is then what was written so far. Any number of times, also after the end.
   void Cancel() { cancelled_.store(true, std::memory_order_relaxed); }
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  // cancelled(), for a pass to look at while it runs.
+  const std::atomic<bool>& cancelled_flag() const { return cancelled_; }
 
   // Waits for the end. Any number of times. kFailedPrecondition on the engine's thread, which would
   // wait for itself.

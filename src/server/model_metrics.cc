@@ -20,6 +20,9 @@ void AddModel(const Metrics& model, std::size_t parked, MetricFamilies& families
   families.Counter("troupe_answers_total", kEnded, model.requests_refused, {{"end", "refused"}});
   families.Counter("troupe_passes_total", "Passes through the model", model.passes);
   families.Counter("troupe_failed_passes_total", "Passes that failed", model.failed_passes);
+  families.Counter("troupe_abandoned_passes_total",
+                   "Passes that ended between two layers, as all requests in them were cancelled",
+                   model.abandoned_passes);
   families.Counter("troupe_pass_seconds_total", "Time in passes", model.pass_seconds);
   families.Counter("troupe_rule_seconds_total",
                    "Time to find which tokens the rules of answers allow, while no pass runs",

@@ -105,6 +105,7 @@ TEST_F(ServeMetricsTest, PassesAreToldWithTheirRowsAndTheirTime) {
   for (const std::uint64_t rows : {1, 1, 4, 5000}) model_.pass_rows.Add(rows);
   model_.passes = 4;
   model_.failed_passes = 2;
+  model_.abandoned_passes = 3;
   model_.pass_seconds = 1.5;
   model_.rule_seconds = 0.25;
   ExpectLine(R"(troupe_pass_rows_bucket{le="1"} 2)");
@@ -116,6 +117,7 @@ TEST_F(ServeMetricsTest, PassesAreToldWithTheirRowsAndTheirTime) {
   ExpectLine("troupe_pass_rows_count 4");
   ExpectLine("troupe_passes_total 4");
   ExpectLine("troupe_failed_passes_total 2");
+  ExpectLine("troupe_abandoned_passes_total 3");
   ExpectLine("troupe_pass_seconds_total 1.5");
   ExpectLine("troupe_rule_seconds_total 0.25");
 }

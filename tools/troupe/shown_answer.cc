@@ -83,7 +83,7 @@ Result<Answer> AnswerOf(Model& model, Request request, Callbacks callbacks) {
     if (!told && cancelled->Seconds() > kLongPass) {
       told = true;
       bar.End();
-      Remark("\nending after the pass that is under way; Ctrl-C again ends at once\n");
+      Remark("\nending after the layer that is under way; Ctrl-C again ends at once\n");
     }
   }
   bar.End();
