@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -121,6 +123,15 @@ bool NeededByOthers(const std::vector<PulledModel>& models, const PulledModel& m
   });
 }
 
+// How to get what is no file and no model that is here, if it is written as a name of one: with a
+// host or a tag, or as repositories of GGUF files are called. Nothing: it may be a file's name.
+std::optional<std::string> NameToGet(const std::string& text) {
+  if (text.ends_with(".gguf") || !ParseModelName(text).ok()) return std::nullopt;
+  if (text.find_first_of("/:") != std::string::npos) return text;
+  if (text.ends_with("-GGUF")) return "hf.co/OWNER/" + text;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Bytes PulledModel::size() const {
@@ -184,7 +195,13 @@ Result<std::string> ModelPathFor(const std::string& text) {
   const std::string folder = ModelFolder();
   if (folder.empty() || text.empty()) return text;
   TROUPE_ASSIGN_OR_RETURN(const std::optional<PulledModel> found, FindModel(folder, text));
-  if (!found) return text;
+  if (!found) {
+    const std::optional<std::string> name = NameToGet(text);
+    if (!name) return text;
+    return Error(Code::kNotFound,
+                 "{}: no such file or model here (`troupe list`); `troupe pull {}` gets it", text,
+                 *name);
+  }
   if (found->whole()) return found->path();
   return Error(Code::kUnavailable, "{}: only {} of {} are here; `troupe pull {}` goes on",
                found->record.name, ToString(found->here), ToString(found->size()),

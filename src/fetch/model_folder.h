@@ -40,7 +40,8 @@ std::vector<PulledModel> ListModels(const std::string& folder);
 Result<std::optional<PulledModel>> FindModel(const std::string& folder, std::string_view text);
 
 // The file to open for what a user calls a model. A file of that name comes first; then the models
-// that were got; else it stays as it is. An error: it is got in part, or the name means several.
+// that were got; else it stays as it is. An error: it is got in part, the name means several, or
+// none that is here, and is no file's.
 Result<std::string> ModelPathFor(const std::string& text);
 
 struct Removal {

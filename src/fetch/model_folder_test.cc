@@ -98,6 +98,19 @@ TEST_F(ModelFolderTest, TheFirstFileOfAWholeModelIsOpenedByItsName) {
               HasSubstr("only 3 B of 4 B are here; `troupe pull hf.co/o/r:Q8_0` goes on"));
 }
 
+TEST_F(ModelFolderTest, ANameOfAModelThatIsNotHereIsToldHowToGetIt) {
+  for (const auto& [name, pulled] :
+       {std::pair("hf.co/o/r-GGUF:Q4_0", "hf.co/o/r-GGUF:Q4_0"),
+        std::pair("qwen3:30b", "qwen3:30b"), std::pair("r-GGUF", "hf.co/OWNER/r-GGUF")}) {
+    EXPECT_EQ(ModelPathFor(name).status().message(),
+              std::string(name) + ": no such file or model here (`troupe list`); `troupe pull " +
+                  pulled + "` gets it");
+  }
+  for (const char* file : {"none.gguf", "none", "folder/none", "/hf.co/o/r"}) {
+    EXPECT_EQ(*ModelPathFor(file), file);  // opening it says what is wrong
+  }
+}
+
 TEST_F(ModelFolderTest, AFileOfThatNameComesFirst) {
   Add("hf.co/o/r:Q4_0", "m-Q4_0.gguf", 4, 4);
   EXPECT_EQ(*ModelPathFor(folder_.Write("r", "x")), folder_.PathOf("r"));
