@@ -139,7 +139,7 @@ class Sweep(EvalTest):
         super().setUp()
         self.out = self.folder / "sweep"
         self.sweep = ("--text", PROSE, "--tokens", 192, "--window", 32, "--predict", "none", "--resident", "50,25",
-                      "--sweep", "drop; smoe:alpha=0.2; smoe:alpha=0.6", "-o", self.out)
+                      "--sweep", "drop,smoe:alpha=0.2,smoe:alpha=0.6", "-o", self.out)
 
     def test_draws_curves_of_all_points(self):
         table = self.ok(*self.sweep)

@@ -95,7 +95,7 @@ class Quality(QualityCommandTest):
     def test_is_measured_and_then_picked_from(self):
         record = self.record("calibrate", "--text", TEXT, "--measure-quality", "--quality-tokens", 256,
                              "--quality-window", 32, "--shares", 50, "--predict", "none",
-                             "--chain", "smoe:alpha=0", "--chain", "smoe:alpha=0.3",
+                             "--chain", "smoe:alpha=0,smoe:alpha=0.3",  # chains together, or one by one
                              "--chain", "drop:most-share=0.2")
         self.assertEqual([path.name for path in sorted(self.folder.iterdir())],
                          ["m.buddies.json", "m.gguf", "m.profile.json", "m.quality.json"])

@@ -141,6 +141,11 @@ class Replay(unittest.TestCase):
         counts = blind[0]["results"][0]["substituted"]["links"][0]["counts"]
         self.assertEqual((counts["unknown"], counts["substituted"]), (160 * 6, 0))
 
+    def test_chains_are_listed_as_for_a_run(self):
+        told = troupe("replay", SAMPLE, "--substitute", "help")
+        self.assertEqual((told.returncode, told.stderr), (0, ""))
+        self.assertEqual(told.stdout, troupe("run", SAMPLE, "--substitute", "help").stdout)
+
     def test_the_optimum_is_beside_others_that_read_ahead(self):
         results = self.replay(SAMPLE, "--pass", 1, "--budget", 50, "--policy", "lru,optimum", "--predict",
                               "eap,previous")[0]["results"]

@@ -33,11 +33,11 @@ constexpr CommandInfo kCommands[] = {
      "  troupe eval model.gguf --text book.txt --logits reference.logits\n"
      "  troupe eval model-q4_k.gguf --text book.txt --reference reference.logits\n"
      "  troupe eval model.gguf --tasks copa.jsonl.zst --items 100\n"
-     "  troupe eval model.gguf --text book.txt --sweep 'smoe:alpha=0.3;drop;random' -o sweep",
+     "  troupe eval model.gguf --text book.txt --sweep smoe:alpha=0.3,drop,random -o sweep",
      MakeEvalCommand},
     {"inspect", "Show what a model file contains and how much memory it needs",
      "  troupe inspect models/tiny-qwen2moe-q8_0.gguf --tensors", MakeInspectCommand},
-    {"pack", "Pack a model's experts into a file that loads fastest",
+    {"pack", "Pack a copy of a model's experts into a file that loads fastest",
      "  troupe pack model.gguf\n"
      "  troupe pack model-00001-of-00003.gguf -o /fast/model.experts --low Q2_K",
      MakePackCommand},

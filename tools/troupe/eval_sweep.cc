@@ -16,11 +16,11 @@
 namespace troupe {
 namespace {
 
-// "smoe:alpha=0.1; drop": chains have commas and plus signs of their own.
+// "smoe:alpha=0.1, drop", as all lists of chains; and ";", which was the sign once.
 std::vector<std::string> Chains(const std::string& text) {
   std::vector<std::string> chains;
   for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(';', at), text.size());
+    const std::size_t end = std::min(text.find_first_of(",;", at), text.size());
     std::string chain = text.substr(at, end - at);
     chain.erase(0, chain.find_first_not_of(' '));
     chain.erase(chain.find_last_not_of(' ') + 1);
@@ -37,7 +37,7 @@ void EvalSweep::AddTo(Options& options) {
   options
       .Add("--sweep", chains_,
            "Measure quality, bytes read and speed of these chains of --substitute, separated by "
-           "';', and of exact answers, at each cache size; a second call continues")
+           "commas, and of exact answers, at each cache size; a second call continues")
       .Type("CHAINS");
   options
       .Add("--resident", resident_,
@@ -63,9 +63,6 @@ void EvalSweep::AddTo(Options& options) {
 
 Status EvalSweep::CheckUsage(const EvalFlags& flags) const {
   if (folder_.empty()) return InvalidArgument("--sweep needs a folder for its points: -o DIR");
-  if (chains_.find(',') != std::string::npos) {
-    return InvalidArgument("--sweep: '{}', expected chains with ; between them", chains_);
-  }
   if (Chains(chains_).empty()) return InvalidArgument("--sweep: no chain in '{}'", chains_);
   const OffloadOptions offload = flags.engine_options().offload;
   if (offload.slots) return InvalidArgument("--sweep takes sizes by --resident, not by --slots");

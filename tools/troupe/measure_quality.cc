@@ -99,9 +99,10 @@ void MeasureQuality::AddTo(Options& options) {
       .Between(0.01, 99.99)
       .Needs("--measure-quality")
       .Type("LIST");
-  options.Add("--chain", chains_, "Measure only this chain of --substitute; may be repeated")
+  options.Add("--chain", chains_, "Measure only these chains of --substitute")
+      .SeparatedBy(',')
       .Needs("--measure-quality")
-      .Type("CHAIN");
+      .Type("CHAIN,CHAIN,…");
   options
       .Add("--most-loss", most_loss_,
            "Measure no stronger chain of a kind once one certainly loses this many percent of "

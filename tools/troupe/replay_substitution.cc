@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "expert/substitution/substitution_spec.h"
 #include "sim/replay/trace_buddies.h"
 #include "trace/trace_summary.h"
 #include "troupe/percent.h"
@@ -18,7 +19,9 @@ void ReplaySubstitutionFlags::AddTo(Options& options) {
            "Replace missing experts, as smoe:alpha=0.3 or buddies+drop, and count it; exact: load "
            "them (exact)")
       .SeparatedBy(',')
-      .Type("SPEC,SPEC,…");
+      .Answers("help", SubstitutionHelp)
+      .Suggest({"exact", "help"})
+      .Type("CHAIN,CHAIN,…");
   options
       .Add(
           "--buddies", buddies_,
