@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "troupe/counted.h"
 #include "troupe/foresight_figures.h"
 
@@ -45,9 +48,14 @@ std::string TokenLine(const Usage& usage) {
       1e3 * time.overlapped_seconds / steps, 1e3 * time.stall_seconds / steps);
 }
 
+// Some loads that the answer asked for were begun while its prompt was read: what became of loads
+// is counted, and not how many were begun, or more than all of them would have been used.
 std::string PrefetchLine(const ExpertUsage& decode) {
-  const std::string foresight = ForesightFigures(decode.foresight, decode.prefetches,
-                                                 decode.prefetch_useful + decode.prefetch_late);
+  const std::uint64_t used = decode.prefetch_useful + decode.prefetch_late;
+  const std::uint64_t unused =
+      decode.prefetch_cancelled + decode.prefetch_wasted +
+      static_cast<std::uint64_t>(std::max(decode.prefetch_waiting, std::int64_t{0}));
+  const std::string foresight = ForesightFigures(decode.foresight, used + unused, used);
   return foresight.empty() ? "" : fmt::format("[prefetch: {}]\n", foresight);
 }
 

@@ -74,12 +74,23 @@ TEST(RunFigures, TellWhatWasPrefetchedWhereSomethingWas) {
   decode.prefetches = 4;
   decode.prefetch_useful = 2;
   decode.prefetch_late = 1;
+  decode.prefetch_waiting = 1;
   decode.foresight.needed = 10;
   decode.foresight.likely = 6;
   decode.foresight.in_time = 5;
   EXPECT_THAT(RunDetailLines(run),
               HasSubstr("[prefetch: of the experts that had to be loaded 60.0 % were predicted, "
                         "50.0 % in time; of those loaded ahead 75.0 % were used]\n"));
+}
+
+TEST(RunFigures, NeverTellOfMorePrefetchesUsedThanThereWere) {
+  RunFigures run = AnOffloadedRun();
+  ExpertUsage& decode = run.usage.decode_experts;
+  decode.prefetches = 13;
+  decode.prefetch_useful = 18;  // most of them begun while the prompt was read
+  decode.prefetch_wasted = 2;
+  decode.prefetch_waiting = -7;
+  EXPECT_THAT(RunDetailLines(run), HasSubstr("of those loaded ahead 90.0 % were used]\n"));
 }
 
 TEST(RunFigures, SayWhatIsNotExact) {
