@@ -192,6 +192,10 @@ class Plan(PlanCommandTest):
             self.record("plan", TINY, "--memory", "1GiB", "--slots", 64, "--experts", experts)
             for experts in (container, "none"))
         self.assertEqual((packed["store"], in_place["store"]), ("container", "GGUF in place"))
+        hints = [[line for line in self.troupe("plan", TINY, "--memory", "1GiB", "--slots", 64, "--experts", experts)
+                  .stdout.splitlines() if "`troupe pack`" in line] for experts in (container, "none")]
+        self.assertEqual(hints[0], [])
+        self.assertRegex(hints[1][0], r"^pack +`troupe pack` makes loads faster, and takes \S+ MiB more of the disk$")
         self.assertEqual(packed["staging_bytes"], 0)
         self.assertGreater(in_place["staging_bytes"], 0)
 

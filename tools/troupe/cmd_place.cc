@@ -80,7 +80,7 @@ void PlaceCommand::AddOptions(Options& options) {
       .Type("FILE");
   options
       .Add("--seconds-per-call", seconds_per_call_,
-           "Extra time of a remote call over a local one, for Eq. 4")
+           "Extra time of a remote call over a local one, to tell whether moving pays")
       .Between(0.0, 1e9)
       .Needs("--from")
       .Type("S");
@@ -179,7 +179,7 @@ void PlaceCommand::Print(const std::vector<PlacedExperts>& outcomes) const {
                outcome.calls.remote, 100 * outcome.calls.LocalRatio(), gap, latency,
                1e3 * outcome.seconds);
   }
-  fmt::print("remote calls (Eq. 2) cannot be below {:.4f} ({}).\n", optimum_->lower_bound,
+  fmt::print("remote calls cannot be below {:.4f} ({}).\n", optimum_->lower_bound,
              optimum_->exact ? "the optimum, by minimum-cost flow" : "a Lagrangian bound");
   if (has_costs_) fmt::print("Latency: the estimate of a pass through all expert layers.\n");
 }
@@ -235,13 +235,12 @@ Move PlaceCommand::PlanMove(const PlacedExperts& outcome) const {
 
 void PlaceCommand::Print(const Move& move) const {
   if (!seconds_per_call_) {
-    fmt::print("moving takes {:.2f} s; --seconds-per-call tells whether that pays (Eq. 4)\n",
+    fmt::print("moving takes {:.2f} s; --seconds-per-call tells whether that pays\n",
                move.decision.migration_seconds);
   } else {
-    fmt::print(
-        "{}: remote calls cost {:.2f} s now and {:.2f} s after, moving takes {:.2f} s (Eq. 4)\n",
-        move.decision.adopt ? "move" : "stay", move.decision.seconds_now,
-        move.decision.seconds_after, move.decision.migration_seconds);
+    fmt::print("{}: remote calls cost {:.2f} s now and {:.2f} s after, moving takes {:.2f} s\n",
+               move.decision.adopt ? "move" : "stay", move.decision.seconds_now,
+               move.decision.seconds_after, move.decision.migration_seconds);
   }
   fmt::print(
       "from {}: {} loads and {} drops, {} of the loads only until another is done, {} cannot be "

@@ -107,6 +107,10 @@ class PlanCommand final : public Command {
       fmt::print("loaded from   {} ({})\n", model.store->files().front().path(),
                  model.store->name());
     }
+    if (model.store != nullptr && !model.store->direct()) {
+      fmt::print("pack          `troupe pack` makes loads faster, and takes {} more of the disk\n",
+                 ToString(plan.needs.experts));
+    }
     const SpeedEstimate& speed = expected.speed;
     fmt::print("\nExpected{}, from what was {} of this machine:\n",
                plan.memory.sequences > 1 ? " of one request alone" : "",
@@ -129,7 +133,7 @@ class PlanCommand final : public Command {
         "computing, with all\n",
         speed.SlowestDecode(), speed.FastestDecode());
     fmt::print(
-        "assumed       {:.1f} % hits, as if every expert were asked for alike often "
+        "assumed       {:.1f} % hits, as if all experts were used equally often "
         "(routing that repeats itself hits more); a context that is nearly empty\n",
         100 * speed.hit_rate);
   }

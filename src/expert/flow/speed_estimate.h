@@ -66,7 +66,7 @@ struct SpeedEstimate {
   double FastestDecode() const;
 };
 
-// The share of asks that a cache of this plan answers if every expert is asked for alike often.
+// The share of asks that a cache of this plan answers if all experts are used equally often.
 double UniformHitRate(const MemoryPlan& plan, const MemoryNeeds& needs);
 
 // Fails if the model lacks a figure that is needed.
