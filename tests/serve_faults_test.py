@@ -61,7 +61,7 @@ class ServeFaults(unittest.TestCase):
         subprocess.run([serve_test.TROUPE, "pack", TINY, "-o", container], check=True, capture_output=True)
         return container
 
-    def test_an_expert_that_cannot_be_read_fails_whoever_needs_it_until_a_reload(self):
+    def test_an_expert_that_cannot_be_read_fails_whoever_needs_it_until_it_is_there_again(self):
         container = self.pack()
         whole = container.read_bytes()
         with Server("--slots", SLOTS, "--experts", container, "--no-prefix-cache") as server:
@@ -78,12 +78,18 @@ class ServeFaults(unittest.TestCase):
                     failed += 1
             self.assertGreater(failed, 0)
             self.assertEqual(server.ask("/health"), {"status": "ok"})
-            # A file that was written to while in use is not trusted again until it is opened anew.
+            # What was written to while in use is compared with its checksums at each read from then on.
             container.write_bytes(whole)
+            self.assertEqual({prompt: server.complete(prompt) for prompt in PROMPTS}, expected)
+            os.utime(container)
+            self.assertEqual({prompt: server.complete(prompt) for prompt in PROMPTS}, expected)
+            container.write_bytes(whole[:4096] + bytes(len(whole) - 4096))
             with self.assertRaises(urllib.error.HTTPError) as refused:
-                server.complete(PROMPTS[0])
-            self.assertIn("changed while in use", json.load(refused.exception)["error"]["message"])
+                for prompt in PROMPTS:
+                    server.complete(prompt)
+            self.assertIn("it is damaged", json.load(refused.exception)["error"]["message"])
             refused.exception.close()
+            container.write_bytes(whole)
             server.process.send_signal(signal.SIGHUP)
             server.metric_reaching('troupe_reloads_total{result="done"}', 1)
             self.assertEqual({prompt: server.complete(prompt) for prompt in PROMPTS}, expected)

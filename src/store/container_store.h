@@ -1,5 +1,5 @@
 // Loads experts from a packed container: one aligned read each, straight into the slot, checked
-// against the container's checksum the first time.
+// against the container's checksum the first time, and each time once the file was written to.
 #pragma once
 
 #include <cstddef>
@@ -43,6 +43,10 @@ class ContainerStore final : public ExpertStore {
   }
   Status Finish(ExpertId id, std::span<const std::span<const std::byte>> parts,
                 std::span<std::byte> slot) override;
+  bool CompareEachTime() override {
+    verified_->CompareEachTime();
+    return true;
+  }
 
  private:
   ContainerStore(DirectFile file, ContainerIndex index, std::size_t precision);

@@ -110,6 +110,21 @@ TEST_F(ContainerStoreTest, NamesFileLayerExpertAndOffsetOfADamagedExpertEveryTim
   EXPECT_EQ(store.verified(), 1u);
 }
 
+TEST_F(ContainerStoreTest, ComparesEachExpertAgainOnceItsFileWasWrittenTo) {
+  ContainerStore store = Open().value();
+  std::vector<std::byte> slot;
+  ASSERT_TRUE(Load(store, {3, 1}, slot).ok());
+  std::vector<Extent> extents;
+  store.Locate({3, 1}, extents);
+  FlipByte(extents[0].offset);
+  EXPECT_TRUE(Load(store, {3, 1}, slot).ok()) << "it was compared once";
+  EXPECT_TRUE(store.CompareEachTime());
+  EXPECT_THAT(Load(store, {3, 1}, slot).message(), HasSubstr("layer 3, expert 1: checksum"));
+  FlipByte(extents[0].offset);
+  EXPECT_TRUE(Load(store, {3, 1}, slot).ok());
+  EXPECT_EQ(store.verified(), 1u);
+}
+
 TEST_F(ContainerStoreTest, DoesNotMindDamagedPadding) {
   ContainerStore store = Open().value();
   std::vector<Extent> extents;

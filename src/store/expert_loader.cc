@@ -298,7 +298,9 @@ void ExpertLoader::FinishLoads() {
   pool_.Run(loads.size(), [&](std::size_t i, std::size_t) {
     Load& load = *loads[i];
     for (const Extent& extent : load.extents) {
-      if (load.status.ok()) load.status = load.store->files()[extent.file].CheckUnchanged();
+      if (!load.status.ok()) break;
+      load.status = load.store->files()[extent.file].CheckUnchanged();
+      if (!load.status.ok() && load.store->CompareEachTime()) load.status = OkStatus();
     }
     if (load.status.ok()) load.status = load.store->Finish(load.id, load.parts, load.slot);
   });

@@ -51,6 +51,11 @@ class ExpertStore {
   virtual Status Finish(ExpertId id, std::span<const std::span<const std::byte>> parts,
                         std::span<std::byte> slot) = 0;
 
+  // A file was written to: from now on Finish compares each expert with what was recorded of it,
+  // and not only the first time. False: nothing was recorded, and nothing tells what the bytes are
+  // now.
+  virtual bool CompareEachTime() { return false; }
+
   // Experts whose bytes were what was recorded of them; each counts once.
   virtual std::uint64_t verified() const { return 0; }
 };
