@@ -177,7 +177,7 @@ def where_it_ran(metrics):
     seen = {"at_end": total('troupe_split_answers_total{place="end"}'), "in_cloud": total('troupe_split_answers_total{place="cloud"}'),
             "cut": total('troupe_split_cut_prompts_total{state="answered"}'), "not_cut": total('troupe_split_cut_prompts_total{state="failed"}')}
     seen |= {f"{place}_tokens": total(f'troupe_split_tokens_total{{place="{place}"}}') for place in ("end", "cloud")}
-    for way in ("end", "cloud", "cut"):
+    for way in ("end", "cloud", "cut", "drafts"):
         answers, said, took = (total(f'troupe_split_{name}_total{{way="{way}"}}')
                                for name in ("predicted_answers", "predicted_seconds", "predicted_took_seconds"))
         seen[f"{way}_predicted"] = (answers, said / answers, took / answers) if answers else None
@@ -197,7 +197,7 @@ def lanes_text(seen):
 
 
 def prediction_text(when, seen):
-    said = [f"{way} {said[1]:.2f} and {said[2]:.2f} ({said[0]:.0f})" for way in ("end", "cloud", "cut") if (said := seen[f"{way}_predicted"])]
+    said = [f"{way} {said[1]:.2f} and {said[2]:.2f} ({said[0]:.0f})" for way in ("end", "cloud", "cut", "drafts") if (said := seen[f"{way}_predicted"])]
     return f"; {when}: {seen['moved']:.0f} answers moved; seconds predicted and measured: " + ", ".join(said) if said else ""
 
 
@@ -212,9 +212,11 @@ class Chat:
 
 def places_of(metrics):
     chosen = {place: metrics[f'troupe_split_tokens_total{{place="{place}"}}'] for place in ("end", "cloud")}
-    drafts = {state: metrics[f'troupe_split_draft_tokens_total{{state="{state}"}}'] for state in ("guessed", "checked", "right")}
+    drafts = {state: metrics[f'troupe_split_draft_tokens_total{{state="{state}"}}'] for state in ("guessed", "late", "checked", "right")}
+    learned, expected, took = (metrics.get(f"troupe_split_draft_{what}_total", 0.0) for what in ("learned", "expected_seconds", "took_seconds"))
     return (f"{chosen['end']:.0f} tokens at the end, {chosen['cloud']:.0f} in the cloud; drafts: {drafts['guessed']:.0f} guessed, "
-            f"{drafts['checked']:.0f} checked, {drafts['right']:.0f} right")
+            f"{drafts['late']:.0f} of these late, {drafts['checked']:.0f} checked, {drafts['right']:.0f} right"
+            + (f"; with drafts {expected:.2f} s expected and {took:.2f} s taken ({learned:.0f} answers)" if learned else ""))
 
 
 def in_turn(ways, number):

@@ -230,7 +230,7 @@ class Split(unittest.TestCase):
         # Only the end can say how likely tokens are, and what it takes is measured by that.
         self.end.ask("/v1/completions", {"prompt": PROMPTS[0], "max_tokens": TOKENS, "logprobs": 1})
         self.ask_all(PROMPTS * 2)
-        said = {way: self.predicted(way) for way in ("end", "cloud", "cut")}
+        said = {way: self.predicted(way) for way in ("end", "cloud", "cut", "drafts")}
         self.assertGreater(sum(answers for answers, _, _ in said.values()), 0)
         for answers, expected, took in said.values():
             self.assertEqual((answers > 0, answers > 0), (expected > 0, took > 0))

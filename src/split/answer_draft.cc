@@ -18,24 +18,32 @@ Request GuessesFor(Request rest) {
 
 }  // namespace
 
-AnswerDraft::AnswerDraft(DraftWorld& world, Request rest, std::uint64_t name)
+AnswerDraft::AnswerDraft(DraftWorld& world, Request rest, std::uint64_t name,
+                         const DraftVerdict& told)
     : world_(world),
       request_(GuessesFor(std::move(rest))),
       name_(name),
-      flow_(request_.begun, request_.max_tokens) {}
+      flow_(request_.begun, request_.max_tokens),
+      right_before_(told.right),
+      told_(told) {}
 
 AnswerDraft::~AnswerDraft() {
   if (stop_) stop_();
+  world_.OnDrafted(tally_.Sum());
 }
 
 void AnswerDraft::OnTime() {
   constexpr int kOffersEach = 4;  // round trip
   flow_.SetOfferPause(static_cast<Nanos>(world_.RoundTripSeconds() * 1e9 / kOffersEach));
-  Do(flow_.SetAhead(world_.Pace().ahead, world_.Now()));
+  plan_ = world_.Pace();
+  Do(flow_.SetAhead(plan_.ahead, world_.Now()));
   Do(flow_.OnTime(world_.Now()));
 }
 
-void AnswerDraft::OnTold(TokenId token) { Do(flow_.OnTold(token, world_.Now())); }
+void AnswerDraft::OnTold(TokenId token) {
+  tally_.OnTold(plan_, world_.Now());
+  Do(flow_.OnTold(token, world_.Now()));
+}
 
 void AnswerDraft::Do(const DraftFlow::Step& step) {
   for (const bool is_right : step.verdicts) world_.meter().OnVerdict(is_right);
@@ -85,7 +93,7 @@ void AnswerDraft::OnGuesses(std::uint64_t run, std::span<const TokenId> tokens) 
 }
 
 void AnswerDraft::SendOffer(const DraftFlow::Offer& offer) {
-  ++world_.counts().offers;
+  tally_.OnOffer();
   const auto on_verdict = [weak = weak_from_this()](const std::optional<DraftVerdict>& verdict) {
     const auto self = weak.lock();
     if (!self) return;
@@ -94,9 +102,13 @@ void AnswerDraft::SendOffer(const DraftFlow::Offer& offer) {
       self->world_.counts().right += verdict->right - self->told_.right;
       self->told_ = *verdict;
     }
+    self->tally_.OnVerdict(verdict ? std::optional(self->told_.right - self->right_before_)
+                                   : std::nullopt);
     self->Do(self->flow_.OnOfferOver(self->world_.Now()));
   };
-  world_.Offer({.drafts = name_, .number = ++offers_, .from = offer.from, .tokens = offer.tokens},
+  // Of all answers, so that those of a run that had drafts before go on from there.
+  const std::uint64_t number = ++world_.counts().offers;
+  world_.Offer({.drafts = name_, .number = number, .from = offer.from, .tokens = offer.tokens},
                on_verdict);
 }
 

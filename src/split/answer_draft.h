@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "split/flow/draft_flow.h"
 #include "split/flow/draft_pace.h"
+#include "split/flow/draft_tally.h"
 #include "split/token_source.h"
 #include "split/wire/draft_offer.h"
 
@@ -27,6 +28,10 @@ struct DraftCounts {
   // was right.
   std::uint64_t checked = 0;
   std::uint64_t right = 0;
+  // Answers, or parts of them, by which the next ones are planned; what was planned of their tokens
+  // (also by what others took), and what these took.
+  std::uint64_t learned = 0;
+  double expected_seconds = 0, seconds = 0;
 
   bool operator==(const DraftCounts&) const = default;
 };
@@ -46,18 +51,23 @@ class DraftWorld {
   virtual double RoundTripSeconds() const = 0;
   virtual DraftMeter& meter() = 0;
   virtual DraftCounts& counts() = 0;
+  // An answer has no more drafts.
+  virtual void OnDrafted(const DraftedAnswer& drafted) = 0;
 };
 
 class AnswerDraft : public std::enable_shared_from_this<AnswerDraft> {
  public:
-  // Of the cloud's run of that name, for a request that begins with all tokens so far. The world
-  // must outlive it.
-  AnswerDraft(DraftWorld& world, Request rest, std::uint64_t name);
+  // Of the cloud's run of that name, for a request that begins with all tokens so far. `told`: what
+  // the cloud has said of earlier drafts for it. The world must outlive it.
+  AnswerDraft(DraftWorld& world, Request rest, std::uint64_t name, const DraftVerdict& told = {});
   ~AnswerDraft();
 
   // From time to time; also the beginning.
   void OnTime();
   void OnTold(TokenId token);
+
+  // What the cloud has said last of drafts for this run.
+  const DraftVerdict& told() const { return told_; }
 
  private:
   void Do(const DraftFlow::Step& step);
@@ -69,10 +79,12 @@ class AnswerDraft : public std::enable_shared_from_this<AnswerDraft> {
   Request request_;
   const std::uint64_t name_;
   DraftFlow flow_;
+  DraftPlan plan_;  // as of the last look
+  DraftTally tally_;
   TokenSource::Stop stop_;                      // null: nothing runs
   std::optional<Nanos> begun_at_, guessed_at_;  // of the run: before its first guess, and after
-  std::uint64_t offers_ = 0;
-  DraftVerdict told_;  // the last one
+  const std::uint64_t right_before_;            // of earlier drafts
+  DraftVerdict told_;                           // the last one
 };
 
 }  // namespace troupe

@@ -16,9 +16,7 @@ namespace {
 
 constexpr std::size_t kMostOfError = 4096, kMostOfMessage = 300;
 constexpr std::size_t kMostOfBody = 1 << 16;  // of what is asked beside runs
-// Of a run with drafts, to say what a token took: the first ones come before any draft.
-constexpr std::size_t kEnoughTokens = 16;
-constexpr double kLongestWait = 1e6;  // seconds; whatever the cloud says
+constexpr double kLongestWait = 1e6;          // seconds; whatever the cloud says
 
 // It has no sequence in the cloud, and takes the place of none.
 bool IsBeside(const RunAsk& ask) { return ask.cut && ask.cut->prefix == 0; }
@@ -172,7 +170,10 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
       left_->begun = true;
       if (some->tokens.empty()) return events_.on_heard();
       last_token_ = clock_.Now();
-      if (tokens_ == 0) first_token_ = last_token_;
+      if (tokens_ == 0) {
+        first_token_ = last_token_;
+        told_token_seconds_ = state_->meter.told_token_seconds();
+      }
       tokens_ += some->tokens.size();
       events_.on_tokens(some->tokens);
     } else if (const auto* const wait = std::get_if<CloudWait>(&line)) {
@@ -210,10 +211,9 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
     const double there = told.queue_seconds + told.read_seconds;
     const double first = Seconds(first_token_ - start_);
     const double rest = Seconds(last_token_ - first_token_);
-    if (has_drafts_ && tokens_ >= kEnoughTokens && state_->on_drafted) {
-      state_->on_drafted(rest / static_cast<double>(tokens_ - 1));
-    }
-    MeasuredAnswer measured{.tokens = has_drafts_ ? 0 : tokens_ - 1, .token_seconds = rest};
+    MeasuredAnswer measured{.tokens = has_drafts_ ? 0 : tokens_ - 1,
+                            .token_seconds = rest,
+                            .told_token_seconds = told_token_seconds_};
     if (!is_cut_ && there > 0) measured.link_seconds = std::max(0.0, first - there);
     state_->meter.OnAnswer(measured);
   }
@@ -236,17 +236,17 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
   CloudLines lines_;
   std::size_t tokens_ = 0;
   Nanos first_token_ = 0, last_token_ = 0;
+  double told_token_seconds_ = 0;  // by the cloud, as of the first token
 };
 
 CloudSource::CloudSource(HttpClient& client, const Clock& clock, Options options,
-                         OnTrouble on_trouble, OnDrafted on_drafted, OnLoad on_load)
+                         OnTrouble on_trouble, OnLoad on_load)
     : client_(client),
       clock_(clock),
       options_(std::move(options)),
       state_(std::make_shared<State>()),
       talks_(client, clock, options_.silence) {
   state_->on_trouble = std::move(on_trouble);
-  state_->on_drafted = std::move(on_drafted);
   state_->on_load = std::move(on_load);
 }
 

@@ -47,15 +47,12 @@ class CloudSource final : public TokenSource {
   };
   // Told of each run that failed by more than its own fault, before it is told itself.
   using OnTrouble = std::function<void(const Status& why)>;
-  // What a token took of a run that drafts were offered for. Nothing of such a run is in the meter,
-  // which says what the cloud takes by itself.
-  using OnDrafted = std::function<void(double token_seconds)>;
   // An answer has told the cloud's load.
   using OnLoad = std::function<void()>;
 
   // All must outlive it.
   CloudSource(HttpClient& client, const Clock& clock, Options options, OnTrouble on_trouble,
-              OnDrafted on_drafted = {}, OnLoad on_load = {});
+              OnLoad on_load = {});
   ~CloudSource() override;
 
   Stop Start(const RunAsk& ask, RunEvents events) override;
@@ -63,6 +60,7 @@ class CloudSource final : public TokenSource {
   // Tells the cloud what the answer of the run of that name may go on with, and calls with what it
   // says of the guesses so far; with nothing if it does not know, and the run goes on without.
   using OnVerdict = std::function<void(const std::optional<DraftVerdict>& verdict)>;
+  // What tokens of a run take that has drafts is no measurement of the cloud alone.
   void Offer(const DraftOffer& offer, OnVerdict on_verdict);
 
   // Rows of the prompt of the run with a cut of that name, as docs/formats/states.md has them;
@@ -106,8 +104,7 @@ class CloudSource final : public TokenSource {
     std::size_t cut_runs = 0;  // of these: of one token behind a cut
     std::map<std::uint64_t, Run*> named;
     OnTrouble on_trouble;
-    OnDrafted on_drafted;  // may be null, as the next one
-    OnLoad on_load;
+    OnLoad on_load;  // may be null
   };
 
   static void Note(State& state, const CloudLoad& load, Nanos now);

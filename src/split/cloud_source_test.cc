@@ -1,6 +1,7 @@
 // The cloud's talk over real sockets, against servers that say what a test wants.
 #include "split/cloud_source.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,15 +28,13 @@ class CloudSourceTest : public testing::Test {
                                      }});
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = *std::move(server);
-    source_.emplace(
-        client_, clock_,
-        CloudSource::Options{
-            .cloud = {.url = ParseHttpUrl(server_->Address()).value(), .key = "k1"},
-            .proof = {.model = {1, 2}, .arithmetic = 3},
-            .most_runs = 1,
-            .silence = 100'000'000},
-        [this](const Status& why) { troubles_.push_back(why); },
-        [this](double seconds) { drafted_.push_back(seconds); });
+    source_.emplace(client_, clock_,
+                    CloudSource::Options{
+                        .cloud = {.url = ParseHttpUrl(server_->Address()).value(), .key = "k1"},
+                        .proof = {.model = {1, 2}, .arithmetic = 3},
+                        .most_runs = 1,
+                        .silence = 100'000'000},
+                    [this](const Status& why) { troubles_.push_back(why); });
   }
 
   // The last reply, which a thread of the server keeps.
@@ -81,7 +80,6 @@ class CloudSourceTest : public testing::Test {
   std::optional<FinishReason> end_;
   std::optional<Status> failure_;
   std::vector<Status> troubles_;
-  std::vector<double> drafted_;
 };
 
 constexpr const char* kEnd =
@@ -161,12 +159,21 @@ TEST_F(CloudSourceTest, ARunWithDraftsSaysNothingOfTheCloudAlone) {
   source_->Offer({.drafts = 11}, [](const std::optional<DraftVerdict>&) {});
   client_.Run();
   EXPECT_EQ(tokens_.size(), 21u);
-  EXPECT_EQ(drafted_.size(), 1u);
   EXPECT_EQ(source_->Costs(), std::nullopt) << "no token was chosen without drafts";
   Start();
   client_.Run();
-  EXPECT_EQ(drafted_.size(), 1u);
   EXPECT_TRUE(source_->Costs().has_value());
+}
+
+TEST_F(CloudSourceTest, ACloudThatSaysItIsLoadedIsNotAsFastAsItsLastAnswerWas) {
+  CloudHello hello{.sequences = 4, .load = {.read_seconds = 0.01, .token_seconds = 100}};
+  source_->OnHello(hello, 0);
+  Run(fmt::format("[1]\n[2]\n{}\n", kEnd));  // at once
+  const double idle = source_->Costs()->token_seconds;
+  EXPECT_LT(idle, 100);
+  hello.load.token_seconds = 1000;
+  source_->OnHello(hello, 0);
+  EXPECT_NEAR(source_->Costs()->token_seconds, 10 * idle, 1e-6);
 }
 
 TEST_F(CloudSourceTest, AStreamThatEndsWithoutAnEndIsAFailureBehindTheTokensThatCame) {

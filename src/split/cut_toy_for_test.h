@@ -41,14 +41,16 @@ class CutToy final : public AnswerWorld, public CutWorld {
   TokenSource& SourceIn(Side place) override;
   bool CloudIsUsable() const override { return usable_; }
   PlaceChoice Choose(const AnswerTask& task) override;
-  Look LookAgain(const AnswerTask&, Side, const RunLeft&) override {
+  Look LookAgain(const AnswerTask&, const SoFar&) override {
     return {.choice = {.place = Side::kCloud, .why = "again"}, .next_token_in = kToyTick};
   }
   bool CloudHasRoom() const override { return true; }
   std::size_t UsualTokens() const override { return 10; }
   FlowLimits limits() const override;
   std::optional<std::uint64_t> NameForDrafts() override { return std::nullopt; }
-  std::shared_ptr<AnswerDraft> Draft(Request, std::uint64_t) override { return nullptr; }
+  std::shared_ptr<AnswerDraft> Draft(Request, std::uint64_t, const DraftVerdict&) override {
+    return nullptr;
+  }
   TokenSource::Stop StartCut(const RunAsk& ask, bool exact, const CutPlan& plan,
                              RunEvents events) override;
   void OnWrongCloud() override { ADD_FAILURE() << "both say the same"; }

@@ -20,8 +20,8 @@ DraftDesk::DraftDesk(const Clock& clock, TokenSource& guesser, CloudSource& clou
 }
 
 DraftPlan DraftDesk::Pace() const {
-  DraftPlan plan =
-      meter_.Plan(facts_.own_token_seconds, facts_.cloud_token_seconds, facts_.round_trip_seconds);
+  DraftPlan plan = meter_.Plan(facts_.own_token_seconds, facts_.cloud_token_seconds,
+                               facts_.round_trip_seconds, Now());
   if (plan.ahead == 0 && (options_.always || is_new())) plan.ahead = kAheadAnyway;
   return plan;
 }
@@ -29,7 +29,7 @@ DraftPlan DraftDesk::Pace() const {
 std::optional<PlaceCosts> DraftDesk::Costs(const std::optional<PlaceCosts>& cloud) const {
   if (!cloud || !facts_.cloud_checks) return std::nullopt;
   const DraftPlan plan =
-      meter_.Plan(facts_.own_token_seconds, cloud->token_seconds, facts_.round_trip_seconds);
+      meter_.Plan(facts_.own_token_seconds, cloud->token_seconds, facts_.round_trip_seconds, Now());
   if (plan.ahead == 0) return std::nullopt;
   PlaceCosts costs = *cloud;
   costs.token_seconds = plan.token_seconds;
@@ -41,18 +41,21 @@ std::optional<std::uint64_t> DraftDesk::NewName() {
   return ++last_name_;
 }
 
-std::shared_ptr<AnswerDraft> DraftDesk::Draft(Request rest, std::uint64_t name) {
+std::shared_ptr<AnswerDraft> DraftDesk::Draft(Request rest, std::uint64_t name,
+                                              const DraftVerdict& told) {
   std::erase_if(drafts_, [](const auto& draft) { return draft.expired(); });
   if (drafts_.size() >= options_.most) return nullptr;
-  auto draft = std::make_shared<AnswerDraft>(*this, std::move(rest), name);
+  auto draft = std::make_shared<AnswerDraft>(*this, std::move(rest), name, told);
   drafts_.push_back(draft);
   ++begun_;
   return draft;
 }
 
-void DraftDesk::OnDrafted(double token_seconds) {
-  meter_.OnAnswer(token_seconds, facts_.own_token_seconds, facts_.cloud_token_seconds,
-                  facts_.round_trip_seconds);
+void DraftDesk::OnDrafted(const DraftedAnswer& drafted) {
+  if (!meter_.OnAnswer(drafted, Now())) return;
+  ++counts_.learned;
+  counts_.expected_seconds += drafted.expected_seconds;
+  counts_.seconds += drafted.seconds;
 }
 
 }  // namespace troupe

@@ -39,11 +39,11 @@ class DraftDesk final : public DraftWorld {
   bool is_new() const { return facts_.cloud_checks && begun_ < kTrials; }
   // For a run in the cloud; absent: the cloud checks none.
   std::optional<std::uint64_t> NewName();
-  std::shared_ptr<AnswerDraft> Draft(Request rest, std::uint64_t name);
-  // What a token of an answer with drafts took.
-  void OnDrafted(double token_seconds);
+  std::shared_ptr<AnswerDraft> Draft(Request rest, std::uint64_t name, const DraftVerdict& told);
 
   double odds() const { return meter_.Odds(); }
+  double taken() const { return meter_.Taken(Now()); }
+  double factor() const { return meter_.Factor(Now()); }
 
   // DraftWorld
   Nanos Now() const override { return clock_.Now(); }
@@ -55,6 +55,7 @@ class DraftDesk final : public DraftWorld {
   double RoundTripSeconds() const override { return facts_.round_trip_seconds; }
   DraftMeter& meter() override { return meter_; }
   DraftCounts& counts() override { return counts_; }
+  void OnDrafted(const DraftedAnswer& drafted) override;
 
  private:
   static constexpr std::size_t kTrials = 3;  // answers

@@ -52,9 +52,7 @@ class EndAnswers::Impl final : public AnswerWorld {
         cloud_(
             client_, clock_,
             {.cloud = options_.cloud, .proof = options_.proof, .most_runs = options_.most_in_cloud},
-            [this](const Status& why) { OnTrouble(why); },
-            [this](double token_seconds) { drafts_.OnDrafted(token_seconds); },
-            [this] { watch_.OnLoad(Now()); }),
+            [this](const Status& why) { OnTrouble(why); }, [this] { watch_.OnLoad(Now()); }),
         drafts_(clock_, own_, cloud_,
                 {.most = std::max<std::size_t>(model.plan().sequences / 2, 1),
                  .always = rule_->Name() == "drafts"}) {}
@@ -157,27 +155,30 @@ class EndAnswers::Impl final : public AnswerWorld {
   }
   bool CloudHasRoom() const override { return cloud_.has_room(); }
   PlaceChoice Choose(const AnswerTask& task) override { return ChooseFor(task, std::nullopt); }
-  Look LookAgain(const AnswerTask& task, Side place, const RunLeft& left) override {
-    UnderWay now{.place = place};
+  Look LookAgain(const AnswerTask& task, const SoFar& so_far) override {
+    UnderWay now{.place = so_far.place};
     std::optional<Nanos> next_token_in;
-    if (place == Side::kCloud) {
-      now = InTheCloud(left, task.read, Now());
+    if (so_far.place == Side::kCloud) {
+      now = InTheCloud(so_far.left, task.read, Now());
       if (const auto costs = cloud_.Costs()) next_token_in = NextTokenIn(now, *costs);
     } else if (const std::optional<PlaceCosts> own = OwnCosts(task.read)) {
-      now = AtTheEnd(left,
+      now = AtTheEnd(so_far.left,
                      {.sequences = model_.plan().sequences,
                       .others = OthersHere(),
                       .request_seconds = counters_.request_seconds,
                       .read_seconds = own->read_seconds},
                      Now());
     }
+    now.token_seconds = so_far.token_seconds;
+    now.drafts = so_far.drafts;
     return {.choice = ChooseFor(task, now), .waits = now.waits, .next_token_in = next_token_in};
   }
   std::size_t UsualTokens() const override { return static_cast<std::size_t>(usual_tokens_); }
   FlowLimits limits() const override { return options_.limits; }
   std::optional<std::uint64_t> NameForDrafts() override { return drafts_.NewName(); }
-  std::shared_ptr<AnswerDraft> Draft(Request rest, std::uint64_t name) override {
-    return drafts_.Draft(std::move(rest), name);
+  std::shared_ptr<AnswerDraft> Draft(Request rest, std::uint64_t name,
+                                     const DraftVerdict& told) override {
+    return drafts_.Draft(std::move(rest), name, told);
   }
   TokenSource::Stop StartCut(const RunAsk& ask, bool exact, const CutPlan& plan,
                              RunEvents events) override {
@@ -213,8 +214,9 @@ class EndAnswers::Impl final : public AnswerWorld {
         cut_factor_.OnAnswer(predicted.expected_seconds, predicted.factor, predicted.seconds,
                              Now());
       }
-      PredictedSums& sums = predicted.cut
-                                ? state_.predicted_cuts
+      PredictedSums& sums = predicted.cut ? state_.predicted_cuts
+                            : predicted.drafts
+                                ? state_.predicted_drafts
                                 : state_.predicted[static_cast<std::size_t>(predicted.place)];
       ++sums.answers;
       sums.expected_seconds += predicted.expected_seconds;
@@ -291,6 +293,8 @@ class EndAnswers::Impl final : public AnswerWorld {
     state_.drafts = drafts_.counts();
     state_.pace = drafts_.Pace();
     state_.draft_odds = drafts_.odds();
+    state_.draft_taken = drafts_.taken();
+    state_.draft_factor = drafts_.factor();
     if (cuts_ != nullptr) state_.cuts = cuts_->State();
   }
 

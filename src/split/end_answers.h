@@ -59,6 +59,7 @@ struct EndState {
   FlowCounts flow;                          // of answers that are over
   std::array<PredictedSums, 2> predicted;   // by place
   PredictedSums predicted_cuts;             // of answers behind cut prompts
+  PredictedSums predicted_drafts;           // of answers that were to have drafts
   std::size_t under_way = 0;
   // While answers were under way: with one that was chosen on that side, and with none.
   std::array<double, 2> busy_seconds = {}, idle_seconds = {};
@@ -66,10 +67,11 @@ struct EndState {
   double round_trip_seconds = 0;                     // of the last hello, with its connection
   std::optional<PlaceCosts> end, cloud_costs, with_drafts;
   DraftCounts drafts;
-  DraftPlan pace;                      // of drafts, now
-  double draft_odds = 0;               // that a guess is right whose forerunners were
-  std::optional<CutState> cuts;        // absent: no prompt is cut
-  std::optional<DeviceReport> device;  // of the last look
+  DraftPlan pace;                            // of drafts, now
+  double draft_odds = 0;                     // that a guess is right whose forerunners were
+  double draft_taken = 1, draft_factor = 1;  // by which drafts are planned (draft_pace.h)
+  std::optional<CutState> cuts;              // absent: no prompt is cut
+  std::optional<DeviceReport> device;        // of the last look
 };
 
 class EndAnswers {

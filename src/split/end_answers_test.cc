@@ -88,6 +88,12 @@ class ScriptedCloudTest : public EndAndCloudTest {
     for (const HttpReplyPtr& reply : std::exchange(hellos_, {})) SayHello(reply);
   }
 
+  // To each answer that was asked for, behind lines_.
+  void WriteToAll(std::string_view line) {
+    const MutexLock lock(kept_mu_);
+    for (const HttpReplyPtr& reply : kept_) reply->Write(line);
+  }
+
   std::atomic<bool> keeps_hellos_ = false;  // until AnswerHellos
   std::atomic<int> kept_hellos_ = 0;
   std::atomic<int> busy_hellos_ = 0;  // how many more hellos it refuses
@@ -140,6 +146,26 @@ TEST_F(ScriptedCloudTest, AnAnswerThatWaitsInTheCloudMovesToTheEndAtOnce) {
   EXPECT_EQ(state.flow.silences, 0u) << "it was not silent";
   EXPECT_EQ(state.predicted[1].answers, 0u) << "nothing is learned of one that moved";
   EXPECT_THAT(said(), HasSubstr("an answer moves to the end behind 0 tokens: cloud "));
+}
+
+TEST_F(ScriptedCloudTest, AnAnswerLeavesACloudWhoseTokensTakeLongerThanItSays) {
+  const troupe::Answer alone = Alone(Say("The kernel", 60));
+  Listen();
+  OpenEnd({.rule = "auto", .explain = true});
+  WaitFor(CloudWatch::State::kThere);
+  Generation generation = end_->Start(Say("The kernel", 60), {}).value();
+  while (asked_ == 0) std::this_thread::sleep_for(1ms);
+  for (std::size_t i = 0; i < 50 && end_->State().flow.tokens[0] == 0; ++i) {
+    WriteToAll(EncodeTokens(std::span(alone.tokens).subspan(i, 1)));
+    std::this_thread::sleep_for(40ms);
+  }
+  EXPECT_EQ(generation.Wait()->tokens, alone.tokens);
+  const EndState state = end_->State();
+  EXPECT_EQ(state.begun, (std::array<std::uint64_t, 2>{0, 1}));
+  EXPECT_GE(state.flow.tokens[1], 17u) << "it takes some to find out";
+  EXPECT_GT(state.flow.tokens[0], 10u);
+  EXPECT_EQ(state.flow.failures + state.flow.silences + state.flow.stalls, 0u);
+  EXPECT_THAT(said(), HasSubstr("an answer goes on at the end as well behind "));
 }
 
 TEST_F(ScriptedCloudTest, SaysWhyAnAnswerGoesOnAtTheEndBehindTokensOfTheCloud) {

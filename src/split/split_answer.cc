@@ -64,10 +64,13 @@ PlaceChoice SplitAnswer::Begin() {
   begun_ = world_.Now();
   predicted_ = {.place = choice.place,
                 .cut = choice.cut.has_value(),
+                .drafts = choice.drafts,
                 .factor = choice.factor,
                 .expected_seconds = choice.seconds};
   expected_tokens_ = task.tokens;
   token_seconds_ = choice.token_seconds;
+  place_ = choice.place;
+  pace_.Expect(choice.token_seconds);
   Do(flow_.Begin(choice.place, {.usable = world_.CloudIsUsable(), .better = choice.place},
                  world_.Now()));
   DraftIf(choice.drafts);
@@ -90,8 +93,12 @@ void SplitAnswer::OnTime() {
   if (view.usable) {
     const auto& left = left_[static_cast<std::size_t>(flow_.holder())];
     AnswerWorld::Look look =
-        world_.LookAgain(Task(), flow_.holder(), left ? *left : RunLeft{.begun = true});
+        world_.LookAgain(Task(), {.place = flow_.holder(),
+                                  .left = left ? *left : RunLeft{.begun = true},
+                                  .token_seconds = pace_.Seconds(),
+                                  .drafts = draft_ != nullptr});
     choice = std::move(look.choice);
+    if (choice.place == flow_.holder()) pace_.Expect(choice.token_seconds);
     view.better = choice.place;
     view.waits = look.waits;
     view.next_token_in = look.next_token_in;
@@ -103,6 +110,13 @@ void SplitAnswer::OnTime() {
   DraftIf(choice.drafts);
 }
 
+void SplitAnswer::DropDrafts() {
+  if (draft_ == nullptr) return;
+  draft_told_ = draft_->told();
+  draft_.reset();
+  if (pace_.has_begun()) pace_.Restart();
+}
+
 void SplitAnswer::DraftIf(bool wanted) {
   if (wanted) drafts_until_ = world_.Now() + kKeepDrafts;
   const Nanos now = world_.Now();
@@ -110,8 +124,11 @@ void SplitAnswer::DraftIf(bool wanted) {
   // The end may have to read it all itself, if it is not read in the cloud soon.
   const bool waits = left && !left->begun && left->begins_at > now;
   const bool may = draft_name_ && CloudWorksAlone() && !over_ && !reads_cut_ && !waits;
-  if (!may || now >= drafts_until_) return draft_.reset();
-  if (draft_ == nullptr) draft_ = world_.Draft(Rest(), *draft_name_);
+  if (!may || now >= drafts_until_) return DropDrafts();
+  if (draft_ == nullptr) {
+    draft_ = world_.Draft(Rest(), *draft_name_, draft_told_);
+    if (draft_ != nullptr && pace_.has_begun()) pace_.Restart();
+  }
   if (draft_ != nullptr) draft_->OnTime();
 }
 
@@ -132,6 +149,8 @@ Request SplitAnswer::Rest() const {
 
 void SplitAnswer::Do(FlowStep step, const std::string& why) {
   const auto self = shared_from_this();
+  if (std::exchange(place_, flow_.holder()) != flow_.holder()) pace_.Restart();
+  if (!step.tokens.empty()) pace_.OnTokens(step.tokens.size(), world_.Now());
   if (step.cloud_is_wrong) world_.OnWrongCloud();
   for (const TokenId token : step.tokens) {
     if (over_) return;
@@ -153,7 +172,7 @@ void SplitAnswer::Do(FlowStep step, const std::string& why) {
     Explain(start, why);
     StartRun(start);
   }
-  if (!CloudWorksAlone()) draft_.reset();
+  if (!CloudWorksAlone()) DropDrafts();
 }
 
 void SplitAnswer::Take(TokenId token) {
@@ -208,7 +227,8 @@ void SplitAnswer::StartRun(const FlowStep::Start& start) {
   std::shared_ptr<RunLeft>& left = left_[static_cast<std::size_t>(start.place)];
   left.reset();
   if (start.place == Side::kCloud) {
-    draft_.reset();  // it was another run's
+    DropDrafts();  // they were another run's
+    draft_told_ = {};
     const std::optional<CutPlan> cut = std::exchange(cut_, std::nullopt);
     reads_cut_ = cut.has_value();
     if (cut) cut_takes_ = static_cast<Nanos>(cut->seconds * 1e9);

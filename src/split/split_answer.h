@@ -18,6 +18,7 @@
 #include "split/answer_draft.h"
 #include "split/flow/answer_flow.h"
 #include "split/flow/place_rule.h"
+#include "split/flow/token_pace.h"
 #include "split/token_source.h"
 
 namespace troupe {
@@ -27,6 +28,7 @@ namespace troupe {
 struct Predicted {
   Side place = Side::kEnd;
   bool cut = false;
+  bool drafts = false;
   double factor = 1;  // by which it was multiplied
   double expected_seconds = 0, seconds = 0;
 };
@@ -41,22 +43,30 @@ class AnswerWorld {
   virtual bool CloudIsUsable() const = 0;
   // Of an answer that begins.
   virtual PlaceChoice Choose(const AnswerTask& task) = 0;
-  // Of one that is under way there. `left`: what its run has before it.
+  // Of one that is under way.
+  struct SoFar {
+    Side place = Side::kEnd;
+    RunLeft left;              // what its run has before it
+    double token_seconds = 0;  // as of UnderWay
+    bool drafts = false;
+  };
   struct Look {
     PlaceChoice choice;
     bool waits = false;  // nobody reads it there
     // From now to the cloud's next token; absent: it is not there, or nobody can say.
     std::optional<Nanos> next_token_in = {};
   };
-  virtual Look LookAgain(const AnswerTask& task, Side place, const RunLeft& left) = 0;
+  virtual Look LookAgain(const AnswerTask& task, const SoFar& so_far) = 0;
   virtual bool CloudHasRoom() const = 0;  // for another run
   // Of an answer, as answers are here.
   virtual std::size_t UsualTokens() const = 0;
   virtual FlowLimits limits() const = 0;
   // A name for drafts of a run in the cloud; absent: it does not check any, or the end makes none.
   virtual std::optional<std::uint64_t> NameForDrafts() = 0;
-  // Drafts for the cloud's run of that name; null: as many answers have some as may.
-  virtual std::shared_ptr<AnswerDraft> Draft(Request rest, std::uint64_t name) = 0;
+  // Drafts for the cloud's run of that name, which has `told` this of earlier ones; null: as many
+  // answers have some as may.
+  virtual std::shared_ptr<AnswerDraft> Draft(Request rest, std::uint64_t name,
+                                             const DraftVerdict& told) = 0;
   // The cloud's run of an answer whose prompt is cut like that. `exact`: rows cross bit for bit.
   virtual TokenSource::Stop StartCut(const RunAsk& ask, bool exact, const CutPlan& plan,
                                      RunEvents events) = 0;
@@ -100,6 +110,7 @@ class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
   bool CloudWorksAlone() const { return flow_.runs(Side::kCloud) && !flow_.runs(Side::kEnd); }
   // Has drafts for the cloud's run, or none.
   void DraftIf(bool wanted);
+  void DropDrafts();
   // `why` others are begun, where the flow does not know.
   void Do(FlowStep step, const std::string& why = {});
   void Take(TokenId token);
@@ -126,7 +137,10 @@ class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
   bool reads_cut_ = false;                        // that one, so that nobody takes drafts yet
   Nanos cut_takes_ = 0;                           // to its first token, as is expected
   std::shared_ptr<AnswerDraft> draft_;            // null: there is none
+  DraftVerdict draft_told_;                       // of that run, by earlier drafts
   Nanos drafts_until_ = 0;
+  Side place_ = Side::kEnd;  // who was at work last
+  TokenPace pace_;           // there
   Nanos begun_ = 0;
   Predicted predicted_;
   std::size_t expected_tokens_ = 0;

@@ -73,10 +73,13 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
   PlaceChoice Choose(const AnswerTask&) override {
     return {.place = rng_.Below(4) == 0 ? Side::kEnd : Side::kCloud,
             .why = "chance",
+            .token_seconds = 0.02,
             .drafts = rng_.Below(4) > 0};
   }
-  Look LookAgain(const AnswerTask& task, Side, const RunLeft& left) override {
-    return {.choice = Choose(task), .waits = !left.begun};
+  Look LookAgain(const AnswerTask& task, const SoFar& so_far) override {
+    looks_with_drafts_ += so_far.drafts;
+    looks_with_pace_ += so_far.token_seconds > 0;
+    return {.choice = Choose(task), .waits = !so_far.left.begun};
   }
   bool CloudHasRoom() const override { return has_room_; }
   std::size_t UsualTokens() const override { return 50; }
@@ -87,9 +90,10 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
     if (rng_.Below(4) == 0) return std::nullopt;
     return ++last_name_;
   }
-  std::shared_ptr<AnswerDraft> Draft(Request rest, std::uint64_t name) override {
+  std::shared_ptr<AnswerDraft> Draft(Request rest, std::uint64_t name,
+                                     const DraftVerdict& told) override {
     if (rng_.Below(4) == 0) return nullptr;
-    return std::make_shared<AnswerDraft>(*this, std::move(rest), name);
+    return std::make_shared<AnswerDraft>(*this, std::move(rest), name, told);
   }
   TokenSource::Stop StartCut(const RunAsk&, bool, const CutPlan&, RunEvents) override {
     ADD_FAILURE() << "no prompt is cut here (cut_run_test.cc)";
@@ -111,10 +115,22 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
                        .on_verdict = std::move(on_verdict),
                        .arrives_at = Now() + kStep * static_cast<Nanos>(1 + rng_.Below(20))});
   }
-  DraftPlan Pace() const override { return {.ahead = 8, .token_seconds = 1}; }
+  DraftPlan Pace() const override {
+    return {.ahead = 8, .token_seconds = 1, .in_time = 0.5, .cloud_seconds = 1};
+  }
   double RoundTripSeconds() const override { return 0.01; }
   DraftMeter& meter() override { return meter_; }
   DraftCounts& counts() override { return drafts_; }
+  void OnDrafted(const DraftedAnswer& drafted) override {
+    ASSERT_LE(drafted.judged, static_cast<double>(drafted.tokens));
+    ASSERT_LE(drafted.right, static_cast<double>(kContext));
+    drafted_.tokens += drafted.tokens;
+    drafted_.seconds += drafted.seconds;
+    drafted_.right += drafted.right;
+  }
+  const DraftedAnswer& drafted() const { return drafted_; }  // sums
+  int looks_with_drafts() const { return looks_with_drafts_; }
+  int looks_with_pace() const { return looks_with_pace_; }
 
   // A millisecond passes.
   void Step() {
@@ -250,6 +266,8 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
   std::vector<SentOffer> offers_;
   DraftMeter meter_;
   DraftCounts drafts_;
+  DraftedAnswer drafted_;
+  int looks_with_drafts_ = 0, looks_with_pace_ = 0;
   FakeSource end_, cloud_, guesser_;
 };
 
@@ -306,6 +324,8 @@ TEST_F(SplitAnswerTest, HasTheBytesOfTheModelAloneWhateverHappensToTheLink) {
   Rng rng(TestSeed());
   FlowCounts sum;
   DraftCounts drafts;
+  DraftedAnswer drafted;
+  int looks_with_drafts = 0, looks_with_pace = 0;
   std::string said;
   for (int schedule = 0; schedule < 900; ++schedule) {
     const Request request = RandomRequest(rng);
@@ -331,6 +351,11 @@ TEST_F(SplitAnswerTest, HasTheBytesOfTheModelAloneWhateverHappensToTheLink) {
     drafts.guessed += world.counts().guessed;
     drafts.checked += world.counts().checked;
     drafts.right += world.counts().right;
+    drafted.tokens += world.drafted().tokens;
+    drafted.seconds += world.drafted().seconds;
+    drafted.right += world.drafted().right;
+    looks_with_drafts += world.looks_with_drafts();
+    looks_with_pace += world.looks_with_pace();
   }
   EXPECT_GT(sum.taken_over[0], 100u);
   EXPECT_GT(sum.taken_over[1], 100u);
@@ -348,6 +373,11 @@ TEST_F(SplitAnswerTest, HasTheBytesOfTheModelAloneWhateverHappensToTheLink) {
   EXPECT_GT(drafts.checked, 50u);
   EXPECT_GT(drafts.right, 25u);
   EXPECT_LT(drafts.right, drafts.checked);
+  EXPECT_EQ(drafted.right, static_cast<double>(drafts.right)) << "each once";
+  EXPECT_GT(drafted.tokens, 1000u);
+  EXPECT_GT(drafted.seconds, 1);
+  EXPECT_GT(looks_with_drafts, 100);
+  EXPECT_GT(looks_with_pace, 1000);
 }
 
 TEST_F(SplitAnswerTest, WhoCancelsHasWhatWasWrittenSoFar) {

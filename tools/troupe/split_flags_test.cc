@@ -134,10 +134,17 @@ TEST(SplitMetrics, TellEachPlaceByItsName) {
   const EndState state{.cloud = CloudWatch::State::kThere,
                        .begun = {1, 2},
                        .flow = {.tokens = {3, 4}},
+                       .predicted_drafts = {.answers = 7},
                        .end = PlaceCosts{.token_seconds = 0.5},
                        .cloud_costs = {},
                        .with_drafts = {},
-                       .drafts = {.guessed = 9, .checked = 5, .right = 4}};
+                       .drafts = {.guessed = 9,
+                                  .checked = 5,
+                                  .right = 4,
+                                  .learned = 2,
+                                  .expected_seconds = 1.5,
+                                  .seconds = 4.5},
+                       .draft_factor = 3};
   std::string all;
   for (const ExtraMetric& metric : MetricsOf(state)) {
     all += metric.name;
@@ -149,6 +156,11 @@ TEST(SplitMetrics, TellEachPlaceByItsName) {
   EXPECT_THAT(all, HasSubstr("troupe_split_tokens_total place=end 3\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_draft_tokens_total state=guessed 9\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_draft_tokens_total state=right 4\n"));
+  EXPECT_THAT(all, HasSubstr("troupe_split_draft_learned_total 2\n"));
+  EXPECT_THAT(all, HasSubstr("troupe_split_draft_expected_seconds_total 1.5\n"));
+  EXPECT_THAT(all, HasSubstr("troupe_split_draft_took_seconds_total 4.5\n"));
+  EXPECT_THAT(all, HasSubstr("troupe_split_draft_factor 3\n"));
+  EXPECT_THAT(all, HasSubstr("troupe_split_predicted_answers_total way=drafts 7\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_token_seconds place=end 0.5\n"));
   EXPECT_EQ(all.find("troupe_split_token_seconds place=cloud"), all.npos);
 }

@@ -113,7 +113,10 @@ std::vector<ExtraMetric> MetricsOf(const EndState& state) {
                     state.flow.moved[i], label);
   }
   const std::pair<const char*, const PredictedSums&> predicted[] = {
-      {"end", state.predicted[0]}, {"cloud", state.predicted[1]}, {"cut", state.predicted_cuts}};
+      {"end", state.predicted[0]},
+      {"cloud", state.predicted[1]},
+      {"cut", state.predicted_cuts},
+      {"drafts", state.predicted_drafts}};
   for (const auto& [way, sums] : predicted) {
     const Figures::Labels label = {{"way", way}};
     figures.Counter("troupe_split_predicted_answers_total",
@@ -149,6 +152,18 @@ std::vector<ExtraMetric> MetricsOf(const EndState& state) {
   }
   figures.Counter("troupe_split_draft_offers_total", "Times that the cloud was told of guesses",
                   state.drafts.offers);
+  figures.Counter("troupe_split_draft_learned_total",
+                  "Answers with drafts by which the next ones are predicted", state.drafts.learned);
+  figures.Counter("troupe_split_draft_expected_seconds_total",
+                  "What was said of their tokens with drafts", state.drafts.expected_seconds);
+  figures.Counter("troupe_split_draft_took_seconds_total", "What these tokens have taken",
+                  state.drafts.seconds);
+  figures.Gauge("troupe_split_draft_taken",
+                "Of the right guesses that should be in time, what the cloud takes",
+                state.draft_taken);
+  figures.Gauge("troupe_split_draft_factor",
+                "How many times longer tokens with drafts take than all else says",
+                state.draft_factor);
   figures.Gauge("troupe_split_draft_ahead",
                 "Tokens that drafts are to be ahead of the cloud; 0: they would not gain",
                 state.pace.ahead);

@@ -2,10 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace troupe {
 namespace {
 
 constexpr double kNewest = 0.25;
+// By how much one answer may say that what a place tells is wrong: others may have come since.
+constexpr double kMostWrong = 4;
+// Of an answer, as its place said: tokens of a shorter one may all have come together, or with a
+// pause of somebody else between them.
+constexpr double kEnoughSeconds = 0.25;
 
 std::string Milliseconds(double seconds) {
   constexpr double kFew = 10;
@@ -23,30 +30,31 @@ std::string CostOfBeingAlone(const std::optional<PlaceCosts>& end,
 }
 
 void PlaceMeter::Mean::Add(double value) {
-  value_ = is_measured_ ? *value_ + kNewest * (value - *value_) : value;
-  is_measured_ = true;
-}
-
-void PlaceMeter::Mean::Expect(double value) {
-  if (!is_measured_ && value > 0) value_ = value;
+  value_ = value_ ? *value_ + kNewest * (value - *value_) : value;
 }
 
 void PlaceMeter::OnAnswer(const MeasuredAnswer& answer) {
-  if (answer.tokens > 0) token_.Add(answer.token_seconds / static_cast<double>(answer.tokens));
   if (answer.link_seconds > 0) link_.Add(answer.link_seconds);
+  if (answer.tokens == 0) return;
+  const double token = answer.token_seconds / static_cast<double>(answer.tokens);
+  token_.Add(token);
+  const double told = answer.told_token_seconds;
+  if (told * static_cast<double>(answer.tokens) < kEnoughSeconds) return;
+  of_told_.Add(std::clamp(token / told, 1 / kMostWrong, kMostWrong));
 }
 
 void PlaceMeter::OnTold(double read_seconds, double token_seconds) {
   if (read_seconds > 0) read_seconds_ = read_seconds;
-  token_.Expect(token_seconds);
+  if (token_seconds > 0) told_token_ = token_seconds;
 }
 
 std::optional<PlaceCosts> PlaceMeter::Costs(double wait_seconds) const {
-  if (read_seconds_ <= 0 || !token_.value()) return std::nullopt;
+  const double token = told_token_ > 0 ? told_token_ * of_told_.Or(1) : token_.Or(0);
+  if (read_seconds_ <= 0 || token <= 0) return std::nullopt;
   return PlaceCosts{.wait_seconds = wait_seconds,
-                    .link_seconds = link_.value().value_or(0),
+                    .link_seconds = link_.Or(0),
                     .read_seconds = read_seconds_,
-                    .token_seconds = *token_.value()};
+                    .token_seconds = token};
 }
 
 }  // namespace troupe

@@ -44,8 +44,11 @@ std::string CostOfBeingAlone(const std::optional<PlaceCosts>& end,
 // What one answer took, as far as it came. What a token of a prompt takes it cannot say: its own
 // were read among those of others.
 struct MeasuredAnswer {
-  std::size_t tokens = 0;  // after the first
-  double token_seconds = 0;
+  std::size_t tokens = 0;    // after the first
+  double token_seconds = 0;  // all these
+  // A token, as the place said when the first one came: it counts this answer among those that it
+  // has from then on. 0: it said nothing.
+  double told_token_seconds = 0;
   double link_seconds = 0;
 };
 
@@ -53,9 +56,11 @@ struct MeasuredAnswer {
 class PlaceMeter {
  public:
   void OnAnswer(const MeasuredAnswer& answer);
-  // As the place itself has measured; 0: not yet. Of tokens that are chosen, until an answer says
-  // more.
+  // As the place itself says of a new answer, beside those that it has now; 0: nothing. Answers
+  // tell by how much that is wrong, and not what a token takes: an answer may be long ago, and the
+  // place have others to answer since.
   void OnTold(double read_seconds, double token_seconds);
+  double told_token_seconds() const { return told_token_; }
 
   // Nothing until a token has been read and one chosen there.
   std::optional<PlaceCosts> Costs(double wait_seconds) const;
@@ -64,14 +69,13 @@ class PlaceMeter {
   class Mean {
    public:
     void Add(double value);
-    void Expect(double value);
-    const std::optional<double>& value() const { return value_; }
+    double Or(double otherwise) const { return value_.value_or(otherwise); }
 
    private:
     std::optional<double> value_;
-    bool is_measured_ = false;
   };
-  double read_seconds_ = 0;
+  double read_seconds_ = 0, told_token_ = 0;
+  Mean of_told_;  // what tokens took, of what was told
   Mean token_, link_;
 };
 

@@ -20,6 +20,20 @@ std::string Describe(const CutPlan& cut) {
                      cut.seconds, cut.prefix > 0 ? " to its first token" : "");
 }
 
+// By what the tokens of an answer take that is in the cloud. With drafts that says nothing of what
+// it would be without, but that drafts are never later than that by much.
+void CorrectBy(const UnderWay& there, PlaceCosts& without, std::optional<PlaceCosts>& with) {
+  const double seconds = there.token_seconds;
+  if (!there.drafts) {
+    const double off_by = seconds / without.token_seconds;
+    without.token_seconds = seconds;
+    if (with) with->token_seconds *= off_by;
+    return;
+  }
+  without.token_seconds = std::max(without.token_seconds, seconds);
+  if (with) with->token_seconds = seconds;
+}
+
 class AlwaysAt final : public PlaceRule {
  public:
   explicit AlwaysAt(Side place, bool drafts = false) : place_(place), drafts_(drafts) {}
@@ -66,18 +80,23 @@ class SoonerFinish final : public PlaceRule {
       return now->wait_seconds +
              costs.ComputeSeconds({.read = now->to_read, .tokens = task.tokens});
     };
+    PlaceCosts without = *facts.cloud;
+    std::optional<PlaceCosts> with_drafts = facts.drafts;
+    if (now && now->place == Side::kCloud && now->token_seconds > 0) {
+      CorrectBy(*now, without, with_drafts);
+    }
     const double end = seconds(Side::kEnd, *facts.end);
-    double cloud = seconds(Side::kCloud, *facts.cloud);
+    double cloud = seconds(Side::kCloud, without);
     std::string why = fmt::format("cloud {:.2f} s", cloud);
     bool drafts = facts.drafts_are_new;
-    double token_seconds = facts.cloud->token_seconds;
-    if (facts.drafts) {
-      const double with = seconds(Side::kCloud, *facts.drafts);
+    double token_seconds = without.token_seconds;
+    if (with_drafts) {
+      const double with = seconds(Side::kCloud, *with_drafts);
       why += fmt::format(", with drafts {:.2f} s", with);
       if (kWorthDrafting * with < cloud) {
         drafts = true;
         cloud = with;
-        token_seconds = facts.drafts->token_seconds;
+        token_seconds = with_drafts->token_seconds;
       }
     }
     why += fmt::format(", end {:.2f} s", end);

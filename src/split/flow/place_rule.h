@@ -36,6 +36,10 @@ struct UnderWay {
   double wait_seconds = 0;  // for others, before it is read
   std::size_t to_read = 0;  // of its tokens, there
   bool waits = false;       // nobody reads it: nothing is lost if it leaves
+  // What its tokens take there (token_pace.h); 0: what new answers are expected to take. Only that
+  // of the cloud counts: the end's own figures are of now.
+  double token_seconds = 0;
+  bool drafts = false;  // it has them
 };
 
 struct PlaceChoice {

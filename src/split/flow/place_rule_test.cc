@@ -208,13 +208,68 @@ TEST(PlaceMeter, AnswersSayWhatTheirTokensTookAndThePlaceWhatReadingTakes) {
   meter.OnTold(0.5, 0.25);
   EXPECT_THAT(meter.Costs(3).value().FinishSeconds({.read = 2, .tokens = 4}), DoubleEq(5.0));
   meter.OnAnswer({.tokens = 4, .token_seconds = 2, .link_seconds = 0.125});
-  EXPECT_EQ(meter.Costs(0), (PlaceCosts{0, 0.125, 0.5, 0.5}));
-  meter.OnTold(0.75, 9);
+  EXPECT_EQ(meter.Costs(0)->link_seconds, 0.125);
+  meter.OnTold(0.75, 0);
   meter.OnAnswer({.tokens = 1, .token_seconds = 0.9});
-  EXPECT_THAT(meter.Costs(0)->token_seconds, DoubleEq(0.6));
   EXPECT_THAT(meter.Costs(0)->read_seconds, DoubleEq(0.75));
   meter.OnTold(0, 0);
   EXPECT_THAT(meter.Costs(0)->read_seconds, DoubleEq(0.75)) << "it said nothing of that";
+}
+
+TEST(PlaceMeter, WherePlacesSayNothingOfTokensAnswersDo) {
+  PlaceMeter meter;
+  meter.OnTold(0.5, 0);
+  EXPECT_EQ(meter.Costs(0), std::nullopt);
+  meter.OnAnswer({.tokens = 4, .token_seconds = 2});
+  EXPECT_EQ(meter.Costs(0)->token_seconds, 0.5);
+  meter.OnAnswer({.tokens = 1, .token_seconds = 0.9});
+  EXPECT_THAT(meter.Costs(0)->token_seconds, DoubleEq(0.6));
+}
+
+TEST(PlaceMeter, APlaceThatHasOthersNowIsNotAsFastAsItWas) {
+  PlaceMeter meter;
+  meter.OnTold(0.001, 0.01);
+  for (int i = 0; i < 50; ++i) {
+    meter.OnAnswer({.tokens = 100, .token_seconds = 1.2, .told_token_seconds = 0.01});
+  }
+  EXPECT_NEAR(meter.Costs(0)->token_seconds, 0.012, 1e-9);
+  meter.OnTold(0.001, 0.08);
+  EXPECT_NEAR(meter.Costs(0)->token_seconds, 0.096, 1e-9) << "before any answer has shown it";
+  meter.OnTold(0.001, 0.01);
+  EXPECT_NEAR(meter.Costs(0)->token_seconds, 0.012, 1e-9) << "nor slow when they have gone";
+  meter.OnAnswer({.tokens = 100, .token_seconds = 1e5, .told_token_seconds = 0.01});
+  EXPECT_LT(meter.Costs(0)->token_seconds, 0.02) << "one answer is not believed for ever";
+}
+
+TEST(PlaceMeter, AnAnswerOfAMomentDoesNotContradictItsPlace) {
+  PlaceMeter meter;
+  meter.OnTold(0.001, 0.001);
+  meter.OnAnswer({.tokens = 30, .token_seconds = 0.002, .told_token_seconds = 0.001});
+  meter.OnAnswer({.tokens = 30, .token_seconds = 0.2, .told_token_seconds = 0.001});
+  EXPECT_EQ(meter.Costs(0)->token_seconds, 0.001);
+}
+
+TEST(PlaceRule, AnAnswerLeavesACloudWhereItsTokensTakeLongerThanWasExpected) {
+  const PlaceFacts facts{.end = kWeak, .cloud = kStrong};  // 6 s, and 1.15 s
+  const auto place = [&](const UnderWay& now) {
+    return MakePlaceRule("auto").value()->Choose(kTask, facts, now).place;
+  };
+  EXPECT_EQ(place({.place = Side::kCloud, .token_seconds = 0.02}), Side::kCloud);
+  EXPECT_EQ(place({.place = Side::kCloud, .token_seconds = 0.14}), Side::kCloud) << "7 s of 6";
+  EXPECT_EQ(place({.place = Side::kCloud, .token_seconds = 0.16}), Side::kEnd);
+  EXPECT_EQ(place({.place = Side::kCloud, .token_seconds = 0.16, .drafts = true}), Side::kEnd);
+  PlaceFacts drafts = facts;
+  drafts.drafts = kStrong;
+  drafts.drafts->token_seconds = 0.01;
+  const auto with = [&](const UnderWay& now) {
+    return MakePlaceRule("auto").value()->Choose(kTask, drafts, now);
+  };
+  EXPECT_TRUE(with({.place = Side::kCloud, .token_seconds = 0.04}).drafts)
+      << "what is twice as slow as expected is so with drafts";
+  EXPECT_DOUBLE_EQ(with({.place = Side::kCloud, .token_seconds = 0.04}).seconds, 50 * 0.02);
+  EXPECT_TRUE(with({.place = Side::kCloud, .token_seconds = 0.015, .drafts = true}).drafts);
+  EXPECT_FALSE(with({.place = Side::kCloud, .token_seconds = 0.02, .drafts = true}).drafts)
+      << "they gain nothing";
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "split/flow/token_pace.h"
 #include "split/own_costs.h"
 #include "split/run_left.h"
 
@@ -30,7 +31,10 @@ class PlayedEnd::Answer : public std::enable_shared_from_this<Answer> {
   }
 
   Side Begin(std::optional<Side> first) {
-    const Side place = first ? *first : end_.Choose(Task(), std::nullopt).place;
+    const PlaceChoice choice =
+        first ? PlaceChoice{.place = *first} : end_.Choose(Task(), std::nullopt);
+    const Side place = place_ = choice.place;
+    pace_.Expect(choice.token_seconds);
     Do(flow_.Begin(place, {.usable = true, .better = place}, Now()));
     return place;
   }
@@ -39,8 +43,10 @@ class PlayedEnd::Answer : public std::enable_shared_from_this<Answer> {
     if (over_) return;
     const Side place = flow_.holder();
     const auto& left = left_[static_cast<std::size_t>(place)];
-    const UnderWay now = LookAt(place, left ? *left : RunLeft{.begun = true});
+    UnderWay now = LookAt(place, left ? *left : RunLeft{.begun = true});
+    now.token_seconds = pace_.Seconds();
     const PlaceChoice choice = end_.Choose(Task(), now);
+    if (choice.place == place) pace_.Expect(choice.token_seconds);
     std::optional<Nanos> next_token_in;
     if (const auto costs = end_.CloudCosts(); costs && place == Side::kCloud) {
       next_token_in = NextTokenIn(now, *costs);
@@ -82,6 +88,8 @@ class PlayedEnd::Answer : public std::enable_shared_from_this<Answer> {
 
   void Do(const FlowStep& step) {
     const auto self = shared_from_this();
+    if (std::exchange(place_, flow_.holder()) != flow_.holder()) pace_.Restart();
+    if (!step.tokens.empty()) pace_.OnTokens(step.tokens.size(), Now());
     for (const RunId run : step.stop) {
       const auto stopped = runs_.extract(run);
       if (!stopped.empty()) stopped.mapped()();
@@ -150,6 +158,7 @@ class PlayedEnd::Answer : public std::enable_shared_from_this<Answer> {
     std::optional<PlayedCloud::AnswerId> id;  // it has come there
     bool left = false;
     double first = 0, last = 0;
+    double told_token = 0;  // seconds, as the cloud said when the first one came
     std::size_t tokens = 0;
   };
 
@@ -205,7 +214,10 @@ class PlayedEnd::Answer : public std::enable_shared_from_this<Answer> {
       later([this, left, far, run] {
         left->begun = true;
         far->last = end_.agenda_.Seconds();
-        if (far->tokens++ == 0) far->first = far->last;
+        if (far->tokens++ == 0) {
+          far->first = far->last;
+          far->told_token = end_.meter_.told_token_seconds();
+        }
         OnToken(run);
       });
     };
@@ -214,6 +226,7 @@ class PlayedEnd::Answer : public std::enable_shared_from_this<Answer> {
       later([this, leave, far, run, sent, before_first, load] {
         end_.meter_.OnAnswer({.tokens = far->tokens - 1,
                               .token_seconds = far->last - far->first,
+                              .told_token_seconds = far->told_token,
                               .link_seconds = far->first - sent - before_first});
         leave();
         end_.OnLoad(load);
@@ -238,6 +251,8 @@ class PlayedEnd::Answer : public std::enable_shared_from_this<Answer> {
   AnswerFlow flow_;
   std::map<RunId, std::function<void()>> runs_;
   std::array<std::shared_ptr<RunLeft>, 2> left_;  // of the last run in each place
+  Side place_ = Side::kEnd;                       // who was at work last
+  TokenPace pace_;                                // there
   bool over_ = false;
 };
 
