@@ -82,6 +82,9 @@ class PeerCalls final : public ExpertPeers {
   std::vector<SpotCheck> TakeChecks();
   // All of the next answers of the peer of that start are to be checked. Any thread.
   void Suspect(std::uint64_t start);
+  // Lives of peers whose next answers are all to be checked: never more than there are peers, but
+  // for one. Any thread.
+  std::size_t suspects() const;
   // Rows of answers that were to be checked and will not be: more came than fit. Any thread.
   std::uint64_t rows_not_checked() const;
   // As of the end of the last layer. Any thread.

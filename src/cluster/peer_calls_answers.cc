@@ -111,10 +111,20 @@ std::vector<SpotCheck> PeerCalls::TakeChecks() {
   return checks_.Take();
 }
 
+// Two that work together could have this node remember a start for each time that one of them
+// starts anew and the other accuses it: of each peer the life that is here counts alone.
 void PeerCalls::Suspect(std::uint64_t start) {
+  std::vector<std::uint64_t> lives = {start};
+  for (const PeerEntry& peer : directory_.Entries()) lives.push_back(peer.start);
   suspects_ = true;
   const MutexLock lock(mu_);
   checks_.Suspect(start);
+  checks_.ForgetSuspectsBut(lives);
+}
+
+std::size_t PeerCalls::suspects() const {
+  const MutexLock lock(mu_);
+  return checks_.suspects();
 }
 
 std::uint64_t PeerCalls::rows_not_checked() const {

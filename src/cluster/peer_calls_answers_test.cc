@@ -167,5 +167,20 @@ TEST(PeerCalls, EveryAnswerOfALayerIsUsedHoweverManyCallsItHas) {
   EXPECT_FALSE(calls.waiting());
 }
 
+// A peer that starts anew as often as it likes, and another one that accuses it each time.
+TEST_F(PeerCallsTest, OfEachPeerOneLifeIsSuspectedHoweverOftenItStartsAnew) {
+  Open(2);
+  for (std::uint64_t start = 100; start < 1100; ++start) {
+    nodes_->directory().OnCame("host0", /*link=*/1, start, 1e-6);
+    nodes_->calls().Suspect(start);
+    ASSERT_EQ(nodes_->calls().suspects(), 1u);
+  }
+  nodes_->calls().Suspect(2);  // the other peer
+  EXPECT_EQ(nodes_->calls().suspects(), 2u);
+  nodes_->directory().OnCame("host0", /*link=*/1, 1100, 1e-6);
+  nodes_->calls().Suspect(2);
+  EXPECT_EQ(nodes_->calls().suspects(), 1u);
+}
+
 }  // namespace
 }  // namespace troupe

@@ -10,6 +10,12 @@ constexpr std::size_t kFewRows = 8, kFewAnswers = 8;
 
 }  // namespace
 
+void SpotSample::ForgetSuspectsBut(std::span<const std::uint64_t> starts) {
+  std::erase_if(suspects_, [&](const auto& suspect) {
+    return std::ranges::find(starts, suspect.first) == starts.end();
+  });
+}
+
 std::vector<std::uint32_t> SpotSample::Draw(std::uint64_t start, std::size_t rows,
                                             std::size_t row_bytes) {
   const auto suspect = suspects_.find(start);

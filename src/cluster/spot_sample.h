@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,9 @@ class SpotSample {
   // The next answers of the peer of that start are all wanted, whatever the share.
   void Suspect(std::uint64_t start) { suspects_[start] = kAnswersOfASuspect; }
   static constexpr std::uint32_t kAnswersOfASuspect = 64;
+  // No others will answer: a peer that starts anew, again and again, is a suspect once.
+  void ForgetSuspectsBut(std::span<const std::uint64_t> starts);
+  std::size_t suspects() const { return suspects_.size(); }
 
   // Of an answer of `rows` by the peer of that start: those to be checked, rising; none, if it was
   // not drawn. `row_bytes`: what a row takes here.

@@ -64,6 +64,21 @@ TEST(SpotSample, OfASuspectAllIsLookedAtForAWhileAndOfOthersNoMoreThanBefore) {
   EXPECT_EQ(sample.left_out(), 0u);
 }
 
+TEST(SpotSample, SuspectsThatWillNotAnswerAreForgottenAndOthersKeepTheirCount) {
+  SpotSample sample(0, 1 << 20, TestSeed());
+  for (const std::uint64_t start : {7u, 8u, 9u}) sample.Suspect(start);
+  ASSERT_THAT(sample.Draw(8, 2, 10), SizeIs(2));
+  const std::uint64_t here[] = {8, 11};
+  sample.ForgetSuspectsBut(here);
+  EXPECT_EQ(sample.suspects(), 1u);
+  EXPECT_THAT(sample.Draw(7, 2, 10), IsEmpty());
+  for (std::uint32_t i = 1; i < SpotSample::kAnswersOfASuspect; ++i) {
+    ASSERT_THAT(sample.Draw(8, 2, 10), SizeIs(2));
+  }
+  EXPECT_THAT(sample.Draw(8, 2, 10), IsEmpty());
+  EXPECT_EQ(sample.suspects(), 0u);
+}
+
 TEST(SpotSample, OfABurstEachAnswerHasTheSameChance) {
   SpotSample sample(0.5, 1 << 20, TestSeed());
   std::vector<int> times(40);
