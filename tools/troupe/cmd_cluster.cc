@@ -113,7 +113,8 @@ class ClusterCommand final : public Command {
                std::make_unique<ClusterView>("/cluster", &ClusterTable));
     verbs_.Add(options, "plan", "Show which experts each node is to hold, and holds",
                std::make_unique<ClusterView>("/cluster/plan", &HoldingsTable));
-    verbs_.Add(options, "explain", "Show what has happened, oldest first",
+    verbs_.Add(options, "explain",
+               "Show what has happened, oldest first, and why peers are asked or not",
                std::make_unique<ClusterView>("/cluster", &ClusterEvents));
     verbs_.Add(options, "place", "Have the node that leads look now whether another plan is better",
                std::make_unique<ClusterOrder>("/cluster/place", "it looks"));

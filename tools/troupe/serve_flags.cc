@@ -143,7 +143,10 @@ void ServeFlags::AddRequestOptions(Options& options) {
            "Time that requests have to end after SIGTERM before they are cancelled (30)")
       .Between(0.0, 86'400.0)
       .Type("S");
-  options.AddFlag("--explain", explain_, "Print the memory plan, as `troupe run` does");
+  options.AddFlag(
+      "--explain", explain_,
+      "Print the memory plan, as `troupe run` does. Why peers of a cluster are asked or "
+      "not: `troupe cluster explain`");
   options.AddFlag("--no-prefix-cache", no_prefix_cache_,
                   "Read every prompt from its first token, even if another began like it");
   options
