@@ -288,6 +288,7 @@ class Cluster(unittest.TestCase):
                                                     "ignore_eos": True, **more})
         told = answer_to(PROMPTS[0])["troupe"]
         self.assertGreater(told["peer_q8"], 0)
+        self.assertGreater(told["by_peers"], 0)
         self.assertEqual(told["substitutions"], told["peer_q8"])
         counted = rounding.metric(counter)
         self.assertGreaterEqual(counted, told["peer_q8"])

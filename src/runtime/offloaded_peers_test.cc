@@ -57,6 +57,7 @@ class ScriptedPeers final : public ExpertPeers {
   }
 
   void set_latency(double seconds) { place_.latency_seconds = seconds; }
+  void set_row_seconds(double seconds) { place_.row_seconds = seconds; }
 
   std::uint32_t most = 512;  // rows of a pass
   static constexpr float kRow[2] = {1, 2};
@@ -233,6 +234,43 @@ TEST_F(OffloadedPeersTest, PassesOfMoreRowsThanPeersTakeGoToTheDisk) {
   ask(1, 8);
   EXPECT_FALSE(experts_->Take(true).ok()) << "not even where the disk has failed";
   EXPECT_THAT(peers_.asked, ElementsAre(1));
+}
+
+// A decision by layer and pass is one for each request: it has the rows of the request in it.
+TEST_F(OffloadedPeersTest, RequestsInTurnOrTogetherGetTheDecisionThatIsRightForTheRowsOfEach) {
+  // An expert takes the disk 12,289 s whatever its rows, and the peer 1,000 s a row.
+  peers_.set_row_seconds(1000);
+  peers_.holds = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {1, 1}, {1, 2}, {1, 3}};
+  constexpr std::uint32_t kFew = 1, kMany = 40;
+  const auto pass = [&](std::uint32_t layer, std::vector<RowGroupFacts> groups,
+                        std::vector<ExpertDemand> demands) {
+    peers_.asked.clear();
+    PassFacts facts{.groups = std::move(groups)};
+    experts_->OnPassBegins(facts);
+    experts_->Ask({.layer = layer, .demands = demands, .input = {.tokens = facts.rows()}});
+    peers_.on_wait = [&] { peers_.answers = peers_.asked; };
+    for (std::size_t had = 0; had < demands.size();) had += experts_->Take(true).value().size();
+    experts_->SettleUsage();
+    return peers_.asked;
+  };
+  const RowGroupFacts chat{.request = 5, .rows = kFew};
+  const RowGroupFacts prompt{.request = 6, .phase = Phase::kPrompt, .rows = kMany};
+  for (const std::uint32_t layer : {0u, 1u}) {
+    EXPECT_THAT(pass(layer, {chat}, {{.expert = 1, .tokens = kFew}}), ElementsAre(1));
+    EXPECT_THAT(pass(layer, {prompt}, {{.expert = 2, .tokens = kMany}}), IsEmpty());
+  }
+  const ExpertUsage of_chat = experts_->TakeUsage(5), of_prompt = experts_->TakeUsage(6);
+  EXPECT_EQ(of_chat.elsewhere, 2u);
+  EXPECT_EQ(of_chat.loaded, 0u);
+  EXPECT_EQ(of_prompt.elsewhere, 0u);
+  EXPECT_EQ(of_prompt.loaded, 2u);
+  // In one pass, too, where each wants an expert of its own.
+  EXPECT_THAT(
+      pass(0, {chat, prompt}, {{.expert = 3, .tokens = kFew}, {.expert = 0, .tokens = kMany}}),
+      ElementsAre(3));
+  // What both want is loaded for the one, and costs the other one nothing.
+  EXPECT_THAT(pass(1, {chat, prompt}, {{.expert = 3, .tokens = kFew + kMany}}), IsEmpty());
+  EXPECT_EQ(experts_->usage().loaded, 4u);
 }
 
 TEST_F(OffloadedPeersTest, WhatNeitherDiskNorPeerHasFailsThePass) {

@@ -55,6 +55,7 @@ Json TroupeJson(const Usage& usage, std::uint64_t seed) {
           {"shared_prefix_tokens", usage.cached_tokens},
           {"expert_hits", usage.experts.hits},
           {"expert_misses", usage.experts.misses},
+          {"by_peers", usage.experts.elsewhere},
           {"bytes_read", usage.experts.bytes_read},
           {"stall_s", usage.experts.stall_seconds},
           {"substitutions", usage.experts.NotExact()},
