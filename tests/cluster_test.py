@@ -195,10 +195,10 @@ class Cluster(unittest.TestCase):
 
     link = LINK
 
-    def node(self, i, name=None, model=None, slots=SLOTS):
+    def node(self, i, name=None, model=None, slots=SLOTS, env=None):
         who = (["--etcd", self.etcd.address, "--lease-s", 2] if self.etcd else ["--peers", ",".join(self.addresses)])
         server = Server("--slots", slots, "--ctx", 1024, "--link", self.link, "--gather-s", 1, *who, "--peer-address", self.addresses[i],
-                        "--node", name or f"n{i}", *self.more, model=model or self.model)
+                        "--node", name or f"n{i}", *self.more, model=model or self.model, env=env)
         server.__enter__()
         self.addCleanup(server.__exit__, None, None, None)
         return server
@@ -256,6 +256,26 @@ class Cluster(unittest.TestCase):
         self.assertIn("layers shared with peers", explained)
         self.assertRegex(explained, r"disk alone +as shared +took\n +\d+ ")
         self.assertEqual([node.metric("troupe_cluster_leads") for node in self.nodes], [1, 0, 0])
+
+    def test_nodes_of_other_instruction_sets_give_each_other_the_same_bytes(self):
+        """As a machine with AVX-512 beside one with AVX2; where this one has no more than AVX2, AVX2 beside none."""
+        best = troupe_cli.kernels(serve_test.TROUPE)
+        less = next((name for name in ("avx2", "neon", "scalar") if name != best and troupe_cli.kernels(serve_test.TROUPE, name)), None)
+        if less is None:
+            self.skipTest(f"{best} is all that this machine runs")
+        self.addresses, self.more, self.etcd = [f"127.0.0.1:{port}" for port in free_ports(2)], ("--verify", 100), None
+        self.nodes = [self.node(0), self.node(1, env={**os.environ, "TROUPE_KERNELS": less})]
+        self.wait_until_settled(1)
+        self.assertEqual([node.ask("/cluster")["kernels"] for node in self.nodes], [best, less])
+        self.ask_all(self.nodes[:1])  # all prompts by each of them
+        self.ask_all(self.nodes[1:])
+        for node in self.nodes:
+            self.assertGreater(node.metric('troupe_peer_experts_total{by="peer"}'), 0)
+            self.assertGreater(node.metric("troupe_host_rows_total"), 0)
+            # What the other one computed was computed again here, by other instructions.
+            self.wait(lambda node: node.metric('troupe_peer_checks_total{found="true"}') >= 10, node)
+        for found in ("wrong", "own_wrong", "undecided"):
+            self.assertEqual(self.total(f'troupe_peer_checks_total{{found="{found}"}}'), 0)
 
     def test_a_node_that_listens_elsewhere_than_where_its_peers_reach_it_is_one_of_them(self):
         ports = free_ports(2)

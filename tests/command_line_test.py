@@ -18,6 +18,8 @@ import tempfile
 import time
 import unittest
 
+import troupe_cli
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TINY = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
 TROUPE = None  # the binary, set at the end of this file
@@ -93,6 +95,18 @@ class Usage(CommandLineTest):
             for words in ("{false}", "{true}", " in [", "NONNEGATIVE", "UINT"):
                 self.assertNotIn(words, told, command)
         self.assert_fails(2, ["--top-k: '-1' found, expected a"], "run", TINY, "--prompt", "a", "--top-k", -1)
+
+    def test_computes_with_the_instruction_set_that_it_is_told_to(self):
+        env = {**os.environ, "TROUPE_KERNELS": "scalar"}
+        self.assertEqual(troupe_cli.kernels(TROUPE, "scalar"), "scalar")
+        best = troupe("run", TINY, "--prompt", "The kernel", "-n", 8, "--temperature", 0, "--explain")
+        less = subprocess.run([TROUPE, "run", TINY, "--prompt", "The kernel", "-n", "8", "--temperature", "0", "--explain"], env=env,
+                              capture_output=True, text=True)
+        self.assertRegex(less.stderr, r"(?m)^kernels +scalar$")
+        self.assertEqual(less.stdout, best.stdout)
+        unknown = subprocess.run([TROUPE, "--version"], env={**env, "TROUPE_KERNELS": "sse9"}, capture_output=True, text=True)
+        self.assertEqual(unknown.returncode, 2)
+        self.assertRegex(unknown.stderr, r"^troupe: TROUPE_KERNELS: 'sse9', this machine runs scalar[^\n]*\n$")
 
     def test_says_its_version(self):
         version, targets = troupe("--version").stdout.splitlines()

@@ -5,6 +5,7 @@ Knows the command line's contract and nothing about what is right.
 import array
 import json
 import math
+import os
 import pathlib
 import struct
 import subprocess
@@ -48,6 +49,13 @@ def packed_model(binary, path, shape):
     troupe.run("synth", path, "--shape", shape, "--type", "Q8_0")
     troupe.run("pack", path)
     return path
+
+
+def kernels(binary, named=None):
+    """The instruction set that it computes with, or None if this machine does not run what was named."""
+    env = {**os.environ, **({"TROUPE_KERNELS": named} if named else {})}
+    done = subprocess.run([str(binary), "--version"], env=env, capture_output=True, text=True, check=False)
+    return done.stdout.split()[-1] if done.returncode == 0 else None
 
 
 class Troupe:

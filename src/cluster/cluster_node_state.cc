@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cluster/cluster_node.h"
+#include "kernels/target.h"
 
 namespace troupe {
 
@@ -14,6 +15,7 @@ ClusterState ClusterNode::State() const {
   ClusterState state{.cluster = options_.cluster,
                      .name = options_.name,
                      .address = options_.address,
+                     .kernels = std::string(Name(ActiveTarget())),
                      .held = engine_.held().count(),
                      .peers = {},
                      .answers = engine_.offload_options().peer_answers,

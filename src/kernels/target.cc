@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "base/check.h"
 #include "hwy/highway.h"
@@ -123,6 +124,15 @@ std::vector<Target> CompiledTargets() {
 }
 
 std::vector<Target> SupportedTargets() { return DetectedTargets(); }
+
+Result<Target> SupportedTargetNamed(std::string_view name) {
+  std::string names;
+  for (const Target target : DetectedTargets()) {
+    if (Name(target) == name) return target;
+    names += (names.empty() ? "" : ", ") + std::string(Name(target));
+  }
+  return InvalidArgument("'{}', this machine runs {}", name, names);
+}
 
 Target ActiveTarget() { return forced_target.value_or(DetectedTargets().back()); }
 

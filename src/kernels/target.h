@@ -1,6 +1,7 @@
 // The instruction set that the kernels run on. It is found once, at the first call of a kernel
-// (Highway's dynamic dispatch); only tests and benchmarks force another. Kernels give the same
-// bits on every target, so a choice made here changes speed and nothing else.
+// (Highway's dynamic dispatch); tests and benchmarks force another, and so does who starts `troupe`
+// with TROUPE_KERNELS. Kernels give the same bits on every target, so a choice made here changes
+// speed and nothing else.
 //
 // A kernel is one .cc that Highway compiles once a target; axpy.cc is the smallest example. Two
 // rules keep the bits equal: write Fma (simd.h) where a product is fused with a sum, never
@@ -11,6 +12,8 @@
 #include <optional>
 #include <string_view>
 #include <vector>
+
+#include "base/status.h"
 
 namespace troupe {
 
@@ -27,6 +30,9 @@ std::vector<Target> CompiledTargets();
 
 // The targets that this machine can run, slowest first; never empty.
 std::vector<Target> SupportedTargets();
+
+// One of these, by its name. kInvalidArgument: it is none of them.
+Result<Target> SupportedTargetNamed(std::string_view name);
 
 // The target that kernels use now.
 Target ActiveTarget();

@@ -32,6 +32,17 @@ TEST(Target, WhatIsSupportedWasCompiled) {
   for (const Target target : SupportedTargets()) EXPECT_THAT(compiled, Contains(target));
 }
 
+TEST(Target, IsFoundByItsNameIfTheMachineRunsIt) {
+  for (const Target target : SupportedTargets()) {
+    EXPECT_EQ(SupportedTargetNamed(Name(target)).value(), target);
+  }
+  for (const std::string_view none : {"", "avx", "scalar "}) {
+    EXPECT_EQ(SupportedTargetNamed(none).status().code(), Code::kInvalidArgument) << none;
+  }
+  EXPECT_THAT(SupportedTargetNamed("sse9").status().message(),
+              ::testing::HasSubstr("'sse9', this machine runs scalar"));
+}
+
 TEST(Target, NamesAreDistinct) {
   std::set<std::string_view> names;
   for (Target target :

@@ -233,6 +233,7 @@ Json RecordOf(const ClusterState& state) {
   Json record = {{"cluster", state.cluster},
                  {"node", state.name},
                  {"address", state.address},
+                 {"kernels", state.kernels},
                  {"leads", Json(state.leads)},
                  {"leader", NullIfEmpty(state.leader)},
                  {"etcd", state.membership ? Json(ToString(*state.membership)) : Json(nullptr)},

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <optional>
 #include <string>
@@ -70,6 +71,17 @@ void PrintVersion() {
   fmt::print("troupe {} (commit {})\n", Version(), Commit());
   fmt::print("built for {}; this machine runs {}\n", NamesOf(CompiledTargets()),
              Name(ActiveTarget()));
+}
+
+// Whoever starts the program may want less than the machine has: to compare, or since a virtual
+// machine says that it has what it has not.
+Status UseNamedKernels() {
+  const char* const name = std::getenv("TROUPE_KERNELS");
+  if (name == nullptr || *name == '\0') return OkStatus();
+  const Result<Target> target = SupportedTargetNamed(name);
+  if (!target.ok()) return Status(target.status()).WithContext("TROUPE_KERNELS");
+  ForceTarget(*target);
+  return OkStatus();
 }
 
 // Whether a write has failed since the other end of a pipe is closed, as `head` does it when it has
@@ -146,6 +158,10 @@ int Main(std::vector<std::string> arguments) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file too large for `ulimit -f` is an error, not an end
   std::signal(SIGPIPE, SIG_IGN);  // so is a reader that goes away: the record is still written
   SetWarningSink([](std::string_view line) { Remark("warning: {}\n", Printable(line)); });
+  if (const Status kernels = UseNamedKernels(); !kernels.ok()) {
+    PrintError(kernels.message());
+    return kUsage;
+  }
   if (arguments.empty()) {
     PrintHelp(stderr);
     return kUsage;

@@ -67,6 +67,7 @@ struct ClusterState {
   };
 
   std::string cluster, name, address;
+  std::string kernels;  // the instruction set that it computes with
   bool leads = false;
   std::string leader;  // its name; empty: nobody leads, or it is not here
   // What etcd says of this node; nothing where the nodes are a list.
