@@ -250,6 +250,22 @@ class Cluster(unittest.TestCase):
         self.assertGreater(self.total('troupe_peer_experts_total{by="peer"}'), 0)
         self.assertGreater(self.total("troupe_host_rows_total"), 0)
         self.assertGreater(self.total("troupe_plan_experts_read_total"), 0)
+        # What each link carries and takes is known for it alone, and how far the plan was carried out.
+        for node in self.nodes:
+            record = node.ask("/cluster")
+            self.assertEqual(len(record["peers"]), 2)
+            for peer in record["peers"]:
+                self.assertGreater(min(peer[key] for key in ("sent", "received", "call_s")), 0, peer)
+            self.assertLessEqual(sum(peer["sent"] for peer in record["peers"]), node.ask("/cluster")["bytes"]["sent"])
+            peer = record["peers"][0]
+            self.assertGreaterEqual(node.metric(f'troupe_peer_link_bytes_total{{peer="{peer["name"]}",way="sent"}}'), peer["sent"])
+            self.assertGreater(node.metric(f'troupe_peer_link_round_trip_seconds{{peer="{peer["name"]}"}}'), 0)
+        self.wait(lambda node: (moved := node.ask("/cluster")["migration"]) and moved["moved"] == moved["experts"], self.nodes[0])
+        moved = self.nodes[0].ask("/cluster")["migration"]
+        self.assertGreater(moved["bytes"], 0)
+        self.assertEqual(moved["bytes_moved"], moved["bytes"])
+        self.assertEqual(moved["epoch"], self.nodes[0].ask("/cluster")["plan"]["epoch"])
+        self.assertEqual(self.nodes[0].metric('troupe_migration_experts{state="moved"}'), moved["experts"])
         # What was shared and what was not is decided, counted and told.
         self.assertGreater(self.total('troupe_cluster_layers_total{how="shared"}'), 0)
         explained = self.verb("explain", self.nodes[0].address).stdout

@@ -23,12 +23,22 @@ ClusterState ClusterNode::State() const {
                      .asked_seconds = calls_.seconds(),
                      .answered = host_->counters(),
                      .checks = {}};
+  const std::vector<MeasuredLink> measured = calls_.Links();
   for (const PeerEntry& peer : directory_.Entries()) {
     const bool here = peer.link != 0;
-    state.peers.push_back({.name = peer.name,
+    ClusterState::Peer one{.name = peer.name,
                            .here = here,
                            .round_trip_seconds = peer.round_trip_seconds,
-                           .held = here ? peer.held.size() : 0});
+                           .held = here ? peer.held.size() : 0};
+    const LinkTraffic traffic = here ? links_->TrafficOf(peer.link) : LinkTraffic();
+    one.bytes_sent = traffic.sent;
+    one.bytes_received = traffic.received;
+    const auto link = std::ranges::find(measured, peer.name, &MeasuredLink::peer);
+    if (here && link != measured.end()) {
+      one.call_seconds = link->round_trip_seconds;
+      one.bytes_per_second = link->byte_seconds > 0 ? 1 / link->byte_seconds : 0;
+    }
+    state.peers.push_back(std::move(one));
   }
   const LinkCounters links = links_->counters();
   state.bytes_sent = links.bytes_sent;
@@ -70,6 +80,7 @@ ClusterState ClusterNode::State() const {
   state.fetched = parts_->fetched();
   state.experts_read = experts_read_;
   state.fetched_by_peers = parts_->given_bytes();
+  state.migration = parts_->migration().At(clock_.Now());
   state.draining = core.draining();
   if (const Membership* member = parts_->membership()) state.membership = member->state();
   state.epoch = core.plan() ? core.plan()->epoch : 0;

@@ -25,6 +25,7 @@ NodeParts::NodeParts(NodeSelf self, NodeOptions options, Ports ports, Nanos now)
            .bytes_of = [this](std::uint32_t layer) { return ports_.layouts[layer].SlotBytes(); },
            .checksum_of = ports_.checksum_of},
           ports_.directory, Sender()),
+      migration_([this](std::uint32_t layer) { return ports_.layouts[layer].SlotBytes(); }),
       count_at_(now) {}
 
 void NodeParts::Join(const MembershipOptions& member, KvStore& store, Nanos now) {
@@ -125,10 +126,30 @@ void NodeParts::OnTime(Nanos now) {
     core_.OnMeasured(Measured());
     for (const std::string& remark : ports_.calls.TakeRemarks()) ports_.say(remark);
     ports_.engine.Measure();
+    migration_of_ = 0;  // whether it is settled may have changed alone
   }
   LookAtChecks(now);
   core_.OnTime(now);
   Perform(now);
+  LookAtMigration(now);
+}
+
+void NodeParts::LookAtMigration(Nanos now) {
+  const std::uint64_t changes = ports_.directory.version() + core_.changes();  // both go up alone
+  if (!core_.plan() || std::exchange(migration_of_, changes) == changes) return;
+  const PlanFollower& follower = core_.follower();
+  const ExpertGrid grid = ports_.held.grid();
+  std::vector<MigrationProgress::Node> here = {
+      {.name = core_.name(),
+       .holds = [&](ExpertId id) { return follower.held()[grid.Index(id)] != 0; },
+       .is_done = core_.settled()}};
+  const std::vector<PeerEntry> entries = ports_.directory.Entries();
+  for (const PeerEntry& peer : entries) {
+    if (peer.link == 0 || peer.held.grid().Count() == 0) continue;  // it has not told yet
+    here.push_back(
+        {.name = peer.name, .holds = [&peer](ExpertId id) { return peer.held.Has(id); }});
+  }
+  migration_.Look(*core_.plan(), here, now);
 }
 
 NodeMeasures NodeParts::Measured() const {

@@ -22,6 +22,7 @@
 #include "base/status.h"
 #include "cluster/face/running_node.h"
 #include "cluster/members/membership.h"
+#include "cluster/migration_progress.h"
 #include "cluster/node_core.h"
 #include "cluster/node_engine.h"
 #include "cluster/peer_calls.h"
@@ -101,6 +102,7 @@ class NodeParts {
   const FetchCounters& fetched() const { return fetcher_.counters(); }
   bool fetches() const { return fetching_.has_value(); }
   std::uint64_t given_bytes() const { return giver_.bytes(); }
+  const MigrationProgress& migration() const { return migration_; }
 
  private:
   bool IsDialled(LinkId link) const;
@@ -111,6 +113,7 @@ class NodeParts {
   void LookAtMembership(Nanos now);
   void Carry(HoldingStep step);
   void GoOnFetching(Nanos now);
+  void LookAtMigration(Nanos now);
   void LookAtChecks(Nanos now);
   bool AskAnother(const SpotCheck& check, std::vector<float> own, Nanos now);
   void TakeOpinion(const SecondOpinion::Outcome& opinion, Nanos now);
@@ -141,6 +144,8 @@ class NodeParts {
   PieceGiver giver_;
   StepFetcher fetcher_;
   std::optional<HoldStep> fetching_;  // the step that it fetches for
+  MigrationProgress migration_;
+  std::uint64_t migration_of_ = 0;  // what was changed when it was looked at last
   Nanos count_at_;
   std::optional<Nanos> leaving_since_;
 };

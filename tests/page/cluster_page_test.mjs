@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import {createServer} from 'node:net';
 import {after, before, test} from 'node:test';
-import {Cell, callsText, heldCells, nodeLines} from '../../src/server/page/cluster.mjs';
+import {Cell, callsText, heldCells, linkTexts, migrationLook, nodeLines} from '../../src/server/page/cluster.mjs';
 import {checkAccess, closePage, launchBrowser, openPage, startServer, takePicture, work} from './serving.mjs';
 
 const freePort = () => new Promise((found) => {
@@ -12,8 +12,8 @@ const freePort = () => new Promise((found) => {
   });
 });
 
-const startNode = (addresses, i) => startServer(['--peers', addresses.join(), '--peer-address', addresses[i], '--node', `n${i}`,
-                                                 '--link', '8MiB/5ms', '--ctx', '1024'], {slots: '160'});
+const startNode = (addresses, i, link = '8MiB/5ms') => startServer(['--peers', addresses.join(), '--peer-address', addresses[i], '--node', `n${i}`,
+                                                                    '--link', link, '--ctx', '1024'], {slots: '160'});
 const recordOf = async ({address}, path = 'cluster') => (await fetch(`${address}/${path}`)).json();
 
 let browser, addresses, nodes;
@@ -48,6 +48,28 @@ test('calls are shown as rates, and what went wrong as sums', () => {
   const record = (n) => ({asked: {by_peers: 10 * n, hedges: n, to_disk: 0}, answered: {experts: 4 * n}, checks: {wrong: 0}, bytes: {sent: 2048 * n, received: 0}});
   assert.equal(callsText(null, record(1), 1), '');
   assert.equal(callsText(record(1), record(3), 2), 'asks for 10 experts/s · answers 4/s · sends 2 KiB/s · receives 0 bytes/s · 3 experts late since the start');
+});
+
+test('of each link its traffic is shown as rates, and what was measured', () => {
+  const record = (n, here = true) => ({peers: [{name: 'a', here, sent: 2048 * n, received: 30 * n, call_s: 0.0002, bytes_per_s: 3 << 20}, {name: 'b', here: false}]});
+  const measured = 'link of 3 MiB/s · a call takes 0.2 ms';
+  assert.deepEqual([...linkTexts(null, record(1), 1)], [['a', measured]]);
+  assert.deepEqual([...linkTexts(record(1), record(3), 2)], [['a', `sends 2 KiB/s · receives 30 bytes/s · ${measured}`]]);
+  assert.deepEqual([...linkTexts(record(9), record(3), 2)], [['a', `sends 0 bytes/s · receives 0 bytes/s · ${measured}`]], 'by another link');
+  assert.deepEqual([...linkTexts(record(1, false), record(3), 2)], [['a', measured]], 'it was away');
+  assert.deepEqual([...linkTexts(record(1), record(1, false), 1)], []);
+  const unknown = {peers: [{name: 'a', here: true, sent: 0, received: 0, call_s: 0, bytes_per_s: 0}]};
+  assert.deepEqual([...linkTexts(null, unknown, 1)], [['a', '']]);
+});
+
+test('a migration under way is shown with what is left, and no other', () => {
+  const migration = {experts: 1200, moved: 300, bytes: 4 << 20, bytes_moved: 1 << 20, quiet_s: 0.5, left_s: 42};
+  assert.deepEqual(migrationLook({migration}), {text: '300 of 1,200 experts moved · 1 MiB of 4 MiB · about 42 s left', share: 0.25});
+  assert.match(migrationLook({migration: {...migration, left_s: null}}).text, /time left not known yet$/);
+  assert.match(migrationLook({migration: {...migration, quiet_s: 12}}).text, /nothing has come for 12 s$/);
+  assert.equal(migrationLook({migration: {...migration, quiet_s: 500}}), null, 'what is to come rests');
+  assert.equal(migrationLook({migration: {...migration, moved: 1200}}), null);
+  assert.equal(migrationLook({migration: null}), null);
 });
 
 test('a server of no cluster shows none', async () => {
@@ -86,6 +108,15 @@ test('the page shows who holds what, who asks whom, and who goes and comes', asy
   assert.ok(filled > 0.5 * held[0] / 256 && filled < 1.1 * held[0] / 256, `${filled} of the map`);
   const running = work(nodes[0], 200);
   await page.waitForFunction(() => /asks for [1-9]/.test(document.getElementById('cluster-calls').textContent));
+  // By its link each peer is sent what it is asked, and sends its rows.
+  const link = page.locator('#cluster-nodes .node').nth(1).locator('.link');
+  await page.waitForFunction(() => /sends [1-9].*\/s · receives [1-9].*\/s · .*a call takes [0-9.]+ ms$/.test(
+      document.querySelectorAll('#cluster-nodes .link')[1].textContent));
+  assert.match(await link.textContent(), /^sends .* · receives /);
+  assert.equal(await page.locator('#cluster-nodes .link').first().textContent(), '', 'the node itself has no link');
+  const [peer] = (await recordOf(nodes[0])).peers;
+  assert.ok(peer.sent > 0 && peer.received > 0 && peer.call_s > 0, JSON.stringify(peer));
+  assert.ok(await page.locator('#cluster-migration').isHidden(), 'all have what the plan gives them');
   await takePicture(page, 'cluster');
   await checkAccess(page, 'cluster');
   await running;
@@ -95,4 +126,31 @@ test('the page shows who holds what, who asks whom, and who goes and comes', asy
   nodes[1] = await startNode(addresses, 1);
   await page.locator('#cluster-events').getByText(/node n1 at .* is here/).first().waitFor({timeout: 30_000});
   await closePage(page);
+});
+
+test('the page shows a migration while it is under way, and how much of it is left', async () => {
+  const ports = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`];
+  const slow = [await startNode(ports, 0, '1MiB/5ms'), await startNode(ports, 1, '1MiB/5ms')];  // a disk that takes its time
+  try {
+    const page = await openPage(browser, slow[0].address);
+    const bar = page.locator('#cluster-migration-bar');
+    await page.locator('#cluster-migration').waitFor({timeout: 30_000});
+    await page.locator('#cluster-migration-text').getByText(/^[0-9,]+ of [0-9,]+ experts moved · .* of .* · about .* left$/).waitFor();
+    const share = Number(await bar.getAttribute('value') ?? await bar.evaluate(({value}) => value));
+    assert.ok(share >= 0 && share < 1, `${share}`);
+    const told = (await recordOf(slow[0])).migration;
+    assert.deepEqual(told.nodes.map(({name}) => name), ['n0', 'n1']);
+    assert.ok(told.moved < told.experts && told.bytes_moved < told.bytes, JSON.stringify(told));
+    await takePicture(page, 'cluster-migration');
+    await checkAccess(page, 'a migration');
+    await page.waitForFunction((was) => document.getElementById('cluster-migration-bar').value > was, share);
+    await page.locator('#cluster-migration').waitFor({state: 'hidden', timeout: 120_000});
+    const {migration, plan} = await recordOf(slow[0]);
+    assert.equal(migration.moved, migration.experts);
+    assert.equal(migration.bytes_moved, migration.bytes);
+    assert.equal(migration.epoch, plan.epoch);
+    await closePage(page);
+  } finally {
+    await Promise.all(slow.map((node) => node.stop()));
+  }
 });

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 #include "troupe/cluster_metrics.h"
 #include "troupe/serve_flags.h"
 
@@ -162,6 +165,26 @@ TEST(ClusterMetrics, TellsOfPeersThatAreHereAndOfWhoAnswered) {
   EXPECT_EQ(value("troupe_peer_experts_total", "peer"), 7);
   EXPECT_EQ(value("troupe_peer_experts_total", "disk"), 2);
   EXPECT_EQ(value("troupe_host_calls_total", "busy"), 3);
+}
+
+TEST(ClusterMetrics, TellsOfTheTrafficOfLinksAndOfAMigration) {
+  ClusterState state{.peers = {{.name = "a", .here = true}, {.name = "b"}}};
+  state.peers[0].bytes_sent = 70;
+  state.peers[0].bytes_received = 9;
+  state.peers[0].call_seconds = 2e-4;
+  state.migration = {.nodes = {}, .experts = 40, .moved = 12};
+  std::map<std::string, double> figures;
+  for (const ExtraMetric& one : MetricsOf(state)) {
+    std::string name(one.name);
+    for (const auto& [key, label] : one.labels) name += " " + label;
+    figures[name] = one.value;
+  }
+  EXPECT_EQ(figures.at("troupe_peer_link_bytes_total a sent"), 70);
+  EXPECT_EQ(figures.at("troupe_peer_link_bytes_total a received"), 9);
+  EXPECT_EQ(figures.at("troupe_peer_link_round_trip_seconds a"), 2e-4);
+  EXPECT_FALSE(figures.contains("troupe_peer_link_bytes_total b sent")) << "it is away";
+  EXPECT_EQ(figures.at("troupe_migration_experts planned"), 40);
+  EXPECT_EQ(figures.at("troupe_migration_experts moved"), 12);
 }
 
 }  // namespace

@@ -132,6 +132,28 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
   constexpr auto kBytes = "Bytes of frames between this node and its peers";
   figures.Counter("troupe_peer_bytes_total", kBytes, state.bytes_sent, {{"way", "sent"}});
   figures.Counter("troupe_peer_bytes_total", kBytes, state.bytes_received, {{"way", "received"}});
+  constexpr auto kLinkBytes =
+      "Bytes of frames over the link by which each peer is asked, since that link came";
+  constexpr auto kCall = "What a call takes that brings nothing back, as measured";
+  for (const ClusterState::Peer& peer : state.peers) {
+    if (!peer.here) continue;
+    figures.Counter("troupe_peer_link_bytes_total", kLinkBytes, peer.bytes_sent,
+                    {{"peer", peer.name}, {"way", "sent"}});
+    figures.Counter("troupe_peer_link_bytes_total", kLinkBytes, peer.bytes_received,
+                    {{"peer", peer.name}, {"way", "received"}});
+  }
+  for (const ClusterState::Peer& peer : state.peers) {
+    if (!peer.here || peer.call_seconds <= 0) continue;
+    figures.Gauge("troupe_peer_link_round_trip_seconds", kCall, peer.call_seconds,
+                  {{"peer", peer.name}});
+  }
+  constexpr auto kMigration =
+      "Experts that nodes that are here lacked when the plan in force came, and those that have "
+      "come since";
+  figures.Gauge("troupe_migration_experts", kMigration, state.migration.experts,
+                {{"state", "planned"}});
+  figures.Gauge("troupe_migration_experts", kMigration, state.migration.moved,
+                {{"state", "moved"}});
   figures.Counter("troupe_peer_dials_failed_total", "Attempts to dial a peer that brought no link",
                   state.dials_failed);
   figures.Gauge("troupe_peers_unreachable", "Addresses of peers that were dialled in vain last",

@@ -6,6 +6,7 @@
 #include <map>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "base/json_value.h"
 #include "base/printable.h"
 
@@ -128,9 +129,48 @@ Json PeersOf(const ClusterState& state) {
     peers.push_back({{"name", peer.name},
                      {"here", Json(peer.here)},
                      {"round_trip_s", peer.round_trip_seconds},
-                     {"held", peer.held}});
+                     {"held", peer.held},
+                     {"sent", peer.bytes_sent},
+                     {"received", peer.bytes_received},
+                     {"call_s", peer.call_seconds},
+                     {"bytes_per_s", peer.bytes_per_second}});
   }
   return peers;
+}
+
+Json MigrationOf(const MigrationLook& look) {
+  if (look.experts == 0) return nullptr;
+  Json nodes = Json::Array();
+  for (const MigrationLook::Node& node : look.nodes) {
+    nodes.push_back({{"name", node.name}, {"experts", node.experts}, {"moved", node.moved}});
+  }
+  Json record = {{"epoch", look.epoch},
+                 {"experts", look.experts},
+                 {"moved", look.moved},
+                 {"bytes", look.bytes},
+                 {"bytes_moved", look.bytes_moved},
+                 {"seconds", look.seconds},
+                 {"quiet_s", look.quiet_seconds},
+                 {"left_s", look.seconds_left ? Json(*look.seconds_left) : Json(nullptr)}};
+  record["nodes"] = std::move(nodes);
+  return record;
+}
+
+// A line while experts are on their way; none once they have come.
+std::string MigrationLine(const JsonValue& record) {
+  if (!record.Has("migration")) return "";  // a node of an older build
+  const JsonValue migration = record.At("migration");
+  if (migration.raw().IsNull()) return "";
+  const std::uint64_t experts = migration.At("experts").Count(0, kAny);
+  const std::uint64_t moved = migration.At("moved").Count(0, kAny);
+  if (moved >= experts) return "";
+  const std::string left =
+      migration.At("left_s").raw().IsNull()
+          ? "it is not known how long it takes"
+          : fmt::format("about {:.0f} s left", migration.At("left_s").Number());
+  return fmt::format("migration: {} of {} experts have come, {} of {}; {}\n", moved, experts,
+                     ToString(Bytes(migration.At("bytes_moved").Count(0, kAny))),
+                     ToString(Bytes(migration.At("bytes").Count(0, kAny))), left);
 }
 
 Json ThrownOutOf(const ClusterState& state) {
@@ -278,6 +318,7 @@ Json RecordOf(const ClusterState& state) {
   record["fetched"] = {{"experts", fetched.experts}, {"bytes", fetched.bytes},
                        {"resumed", fetched.resumed}, {"wrong", fetched.wrong},
                        {"left", fetched.left},       {"given_bytes", state.fetched_by_peers}};
+  record["migration"] = MigrationOf(state.migration);
   record["look"] = LookOf(state);
   record["distribution"] = DistributionOf(state);
   record["decisions"] = DecisionsOf(state);
@@ -296,7 +337,7 @@ Json RecordOf(const ClusterState& state) {
 
 Result<std::string> ClusterTable(std::string_view name, std::string_view record) {
   return ReadJson<std::string>(std::string(name), record, [](const JsonValue& json) {
-    return HeadOf(json) + NodesOf(json) + SayThrownOut(json) + "\n" +
+    return HeadOf(json) + MigrationLine(json) + NodesOf(json) + SayThrownOut(json) + "\n" +
            CountsOf(json, "asked", "asked of peers") +
            CountsOf(json, "answered", "answered to peers");
   });

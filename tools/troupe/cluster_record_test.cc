@@ -87,6 +87,36 @@ TEST(ClusterRecord, ExplainsWhatStillHoldsUnderWhatHasHappened) {
   EXPECT_THAT(text, ContainsRegex("\n +3 +1 +4 +2 +4.00 ms +2.00 ms +2.50 ms\n"));
 }
 
+TEST(ClusterRecord, TellsOfLinksAndOfAMigrationUnderWay) {
+  ClusterState state = SomeState();
+  EXPECT_TRUE(RecordOf(state).Dump().find(R"("migration":null)") != std::string::npos);
+  state.peers[0].bytes_sent = 70;
+  state.peers[0].bytes_received = 9;
+  state.peers[0].call_seconds = 2.5e-4;
+  state.peers[0].bytes_per_second = 5e7;
+  state.migration = {.epoch = 71,
+                     .nodes = {{"a", 30, 12}, {"b", 10, 0}},
+                     .experts = 40,
+                     .moved = 12,
+                     .bytes = 4 << 20,
+                     .bytes_moved = 1 << 20,
+                     .seconds = 6,
+                     .quiet_seconds = 0.5};
+  std::string record = RecordOf(state).Dump();
+  EXPECT_THAT(record, HasSubstr(R"("held":1,"sent":70,"received":9,"call_s":)"));
+  EXPECT_THAT(record, HasSubstr(R"("epoch":71,"experts":40,"moved":12,"bytes":4194304,)"
+                                R"("bytes_moved":1048576,)"));
+  EXPECT_THAT(record, HasSubstr(R"({"name":"a","experts":30,"moved":12})"));
+  EXPECT_THAT(ClusterTable("url", record).value(),
+              HasSubstr("\nmigration: 12 of 40 experts have come, 1.0 MiB of 4.0 MiB; it is not "
+                        "known how long it takes\n"));
+  state.migration.seconds_left = 18.4;
+  EXPECT_THAT(ClusterTable("url", RecordOf(state).Dump()).value(),
+              HasSubstr("; about 18 s left\n"));
+  state.migration.moved = 40;
+  EXPECT_THAT(ClusterTable("url", RecordOf(state).Dump()).value(), Not(HasSubstr("migration")));
+}
+
 TEST(ClusterRecord, SaysWhenNobodyLeadsAndThereIsNoPlan) {
   ClusterState state = SomeState();
   state.leader = "";

@@ -15,6 +15,7 @@
 #include "cluster/calls/call_flow.h"
 #include "cluster/calls/expert_fetch.h"
 #include "cluster/calls/peer_speed.h"
+#include "cluster/face/migration_look.h"
 #include "cluster/face/node_options.h"
 #include "cluster/face/plan_look.h"
 #include "cluster/members/member_state.h"
@@ -51,6 +52,9 @@ struct ClusterState {
     bool here = false;
     double round_trip_seconds = 0;
     std::size_t held = 0;
+    std::uint64_t bytes_sent = 0, bytes_received = 0;  // over the link that it is asked by
+    // As calls were measured, of one that brings nothing back and of the link; 0: not known.
+    double call_seconds = 0, bytes_per_second = 0;
   };
   // An address that was dialled in vain, and why.
   struct Unreachable {
@@ -104,6 +108,7 @@ struct ClusterState {
   // Experts of the plan whose slots the cache has, as sharing does not pay here: now, and ever.
   std::size_t resting = 0;
   std::uint64_t rested = 0;
+  MigrationLook migration;  // towards the plan in force, of all nodes that are here
   // Goes up when what a node holds, or is to hold, has changed.
   std::uint64_t holdings_version = 0;
 };

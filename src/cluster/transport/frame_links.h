@@ -12,6 +12,13 @@ namespace troupe {
 
 using LinkId = std::uint64_t;  // never 0, never used again
 
+// Bytes of frames over one link, since it was dialled or accepted for the first time.
+struct LinkTraffic {
+  std::uint64_t sent = 0, received = 0;
+
+  bool operator==(const LinkTraffic&) const = default;
+};
+
 // Any thread; nothing waits.
 class FrameLinks {
  public:

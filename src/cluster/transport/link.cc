@@ -130,6 +130,7 @@ void Link::OnFrame(std::span<const std::byte> frame) {
   }
   ++context_.counters.frames_received;
   context_.counters.bytes_received += frame.size();
+  received_ += frame.size();
   context_.events->OnFrame(id_, frame);
 }
 
@@ -178,6 +179,7 @@ void Link::DialLater(Nanos pause) {
 void Link::Write(FrameStream& stream, Frame frame) {
   ++context_.counters.frames_sent;
   context_.counters.bytes_sent += frame.size();
+  sent_ += frame.size();
   stream.Write(std::move(frame));
 }
 

@@ -35,7 +35,7 @@ struct LinkContext {
   AtomicLinkCounters counters;
 };
 
-// Send, Break, Reset and Close on any thread, all else on that of the streams.
+// Send, Break, Reset, Close and traffic on any thread, all else on that of the streams.
 class Link final : public StreamEvents, public std::enable_shared_from_this<Link> {
  public:
   // An accepted link has no address.
@@ -45,6 +45,7 @@ class Link final : public StreamEvents, public std::enable_shared_from_this<Link
   void Break(Frame last);
   void Reset();
   void Close();
+  LinkTraffic traffic() const { return {.sent = sent_, .received = received_}; }
 
   void Dial();
   void SetStream(std::shared_ptr<FrameStream> stream);
@@ -63,6 +64,7 @@ class Link final : public StreamEvents, public std::enable_shared_from_this<Link
   const LinkId id_;
   const std::string address_;
   const MonotonicClock clock_;
+  std::atomic<std::uint64_t> sent_ = 0, received_ = 0;  // bytes
   // The thread's own.
   RedialPause pause_;
   std::string peer_;

@@ -62,6 +62,11 @@ class PeerLinks::Impl {
 
   std::uint16_t port() const { return streams_->port(); }
 
+  LinkTraffic TrafficOf(LinkId id) const {
+    const auto link = Find(id);
+    return link ? link->traffic() : LinkTraffic();
+  }
+
   LinkCounters counters() const {
     const AtomicLinkCounters& now = context_.counters;
     return {.frames_sent = now.frames_sent,
@@ -92,7 +97,7 @@ class PeerLinks::Impl {
     return {id, links_[id] = std::make_shared<Link>(context_, id, std::move(address))};
   }
 
-  std::shared_ptr<Link> Find(LinkId id) {
+  std::shared_ptr<Link> Find(LinkId id) const {
     const MutexLock lock(mu_);
     const auto found = links_.find(id);
     return found == links_.end() ? nullptr : found->second;
@@ -106,7 +111,7 @@ class PeerLinks::Impl {
 
   LinkContext context_;
   std::size_t accepted_ = 0;  // the thread's
-  Mutex mu_;
+  mutable Mutex mu_;
   LinkId next_id_ TROUPE_GUARDED_BY(mu_) = 1;
   std::unordered_map<LinkId, std::shared_ptr<Link>> links_ TROUPE_GUARDED_BY(mu_);
   std::unique_ptr<FrameStreams> streams_;  // goes first: its thread calls all of the above
@@ -130,5 +135,6 @@ void PeerLinks::Reset(LinkId link) { impl_->Reset(link); }
 void PeerLinks::Close(LinkId link) { impl_->Close(link); }
 std::uint16_t PeerLinks::port() const { return impl_->port(); }
 LinkCounters PeerLinks::counters() const { return impl_->counters(); }
+LinkTraffic PeerLinks::TrafficOf(LinkId link) const { return impl_->TrafficOf(link); }
 
 }  // namespace troupe

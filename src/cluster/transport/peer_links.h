@@ -65,6 +65,8 @@ class PeerLinks final : public FrameLinks {
 
   std::uint16_t port() const;  // that it listens at
   LinkCounters counters() const;
+  // None where there is no such link (any more).
+  LinkTraffic TrafficOf(LinkId link) const;
 
  private:
   class Impl;

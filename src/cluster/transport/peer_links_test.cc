@@ -62,6 +62,24 @@ TEST(PeerLinks, RandomFramesComeBackWithTheSameBytesInOrder) {
   EXPECT_EQ(counters.bytes_received, bytes);
 }
 
+TEST(PeerLinks, TrafficIsCountedForEachLinkAlone) {
+  TestNode a, b, c;
+  a.Start();
+  b.StartEcho();
+  c.StartEcho();
+  const LinkId to_b = a.DialAndWait(b.address()), to_c = a.DialAndWait(c.address());
+  ASSERT_NE(to_b, 0);
+  ASSERT_NE(to_c, 0);
+  ASSERT_TRUE(a.links->Send(to_b, Frame(1000)).ok());
+  ASSERT_TRUE(a.links->Send(to_b, Frame(10)).ok());
+  ASSERT_TRUE(a.links->Send(to_c, Frame(7)).ok());
+  ASSERT_TRUE(a.heard.WaitFrames(to_b, 2));
+  ASSERT_TRUE(a.heard.WaitFrames(to_c, 1));
+  EXPECT_EQ(a.links->TrafficOf(to_b), (LinkTraffic{.sent = 1010, .received = 1010}));
+  EXPECT_EQ(a.links->TrafficOf(to_c), (LinkTraffic{.sent = 7, .received = 7}));
+  EXPECT_EQ(a.links->TrafficOf(to_b + to_c + 1), LinkTraffic());
+}
+
 TEST(PeerLinks, TheLastWordsOfABrokenLinkArriveAndItIsDialledAgainLater) {
   TestNode a({.refused_pause = 100ms}), b;
   const auto [of_a, of_b] = StartLinked(a, b);

@@ -47,11 +47,44 @@ export function callsText(before, now, seconds) {
   return parts.join(' · ');
 }
 
+// By peer, what its link carried between two records, a second, and what was measured of it: '' while nothing is known.
+// Pure.
+export function linkTexts(before, now, seconds) {
+  const were = new Map((before?.peers ?? []).map((peer) => [peer.name, peer]));
+  return new Map(now.peers.filter(({here}) => here).map((peer) => {
+    const parts = [], was = were.get(peer.name);
+    if (was?.here && seconds > 0) {
+      // Another link counts anew.
+      const rate = (key) => Math.max(0, peer[key] - was[key]) / seconds;
+      parts.push(`sends ${bytesText(rate('sent'))}/s`, `receives ${bytesText(rate('received'))}/s`);
+    }
+    if (peer.bytes_per_s > 0) parts.push(`link of ${bytesText(peer.bytes_per_s)}/s`);
+    if (peer.call_s > 0) parts.push(`a call takes ${timeText(peer.call_s)}`);
+    return [peer.name, parts.join(' · ')];
+  }));
+}
+
+// Once nothing has come for so many seconds it is no migration under way: what is to come waits, or rests.
+const kQuiet = 120;
+
+// How far nodes have come towards the plan; null: none is on its way. Pure.
+export function migrationLook({migration}) {
+  if (!migration || migration.moved >= migration.experts || migration.quiet_s > kQuiet) return null;
+  const {experts, moved, bytes, bytes_moved: come, quiet_s: quiet, left_s: left} = migration;
+  const parts = [
+    `${moved.toLocaleString('en-US')} of ${countText(experts, 'expert')} moved`,
+    `${bytesText(come)} of ${bytesText(bytes)}`,
+    quiet >= 10 ? `nothing has come for ${timeText(quiet)}` : left === null ? 'time left not known yet' : `about ${timeText(left)} left`,
+  ];
+  return {text: parts.join(' · '), share: bytes > 0 ? come / bytes : 0};
+}
+
 export class ClusterView {
   #timer = 0;
   #asked = 0;      // when the last record came
   #record = null;
   #holdings = null;
+  #links = new Map();  // by peer
 
   // Whether there is a cluster to follow.
   follow(is) {
@@ -71,7 +104,9 @@ export class ClusterView {
       const record = await (await callApi('cluster')).json();
       if (record.holdings_version !== this.#holdings?.version) this.#holdings = await (await callApi('cluster/plan')).json();
       const now = performance.now();
-      setText(find('cluster-calls'), callsText(this.#record, record, (now - this.#asked) / 1000));
+      const seconds = (now - this.#asked) / 1000;
+      setText(find('cluster-calls'), callsText(this.#record, record, seconds));
+      this.#links = linkTexts(this.#record, record, seconds);
       this.#record = record;
       this.#asked = now;
       this.#show();
@@ -88,12 +123,19 @@ export class ClusterView {
     while (list.children.length > lines.length) list.lastElementChild.remove();
     lines.forEach((line, i) => {
       const row = list.children[i] ?? list.appendChild(make('li', {className: 'node'}, make('p', {className: 'name'}), make('p', {className: 'note'}),
-                                                            make('canvas', {role: 'img'})));
+                                                            make('p', {className: 'note link'}), make('canvas', {role: 'img'})));
       row.dataset.here = line.here;
       setText(row.children[0], line.name);
       setText(row.children[1], line.note);
-      row.children[2].setAttribute('aria-label', `Map of ${line.name}: ${line.note}`);
+      setText(row.children[2], this.#links.get(line.name) ?? '');
+      row.children[3].setAttribute('aria-label', `Map of ${line.name}: ${line.note}`);
     });
+    const migration = migrationLook(this.#record);
+    find('cluster-migration').hidden = migration === null;
+    if (migration) {
+      find('cluster-migration-bar').value = migration.share;
+      setText(find('cluster-migration-text'), migration.text);
+    }
     const newest = events.slice(-kMostEvents).reverse();
     find('cluster-events').replaceChildren(...newest.map(({seconds_ago: ago, text}) => (
         make('li', {}, make('span', {className: 'age'}, timeText(ago)), make('span', {}, text)))));
@@ -107,7 +149,7 @@ export class ClusterView {
     const nodes = new Map(this.#holdings.nodes.map((node) => [node.name, node]));
     for (const row of find('cluster-nodes').children) {
       const node = nodes.get(row.children[0].textContent);
-      if (node) this.#drawNode(row.children[2], heldCells(node, this.#holdings), colours);
+      if (node) this.#drawNode(row.children[3], heldCells(node, this.#holdings), colours);
     }
   }
 
