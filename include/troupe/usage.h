@@ -88,6 +88,10 @@ struct PrefetchUse {
   // Experts left out of guesses as others may answer for them: in every guess that might have held
   // them, of which a layer may have several.
   std::uint64_t left_out = 0;
+  // Of the loads: begun for experts that a draft by the experts in memory had named, and of these,
+  // asked for by the pass that followed.
+  std::uint64_t draft_reads = 0;
+  std::uint64_t draft_reads_used = 0;
   Foresight foresight = {};
 };
 
@@ -111,13 +115,22 @@ struct PrefixCacheUse {
 };
 
 // Who guesses tokens: the request, what the text has said before, a rule of the answer, a control
-// of tests, somebody elsewhere while the answer is written, and a draft model.
-enum class DraftSource : std::uint8_t { kExpected, kLookup, kGrammar, kControl, kOffered, kModel };
-inline constexpr std::size_t kDraftSources = 6;
+// of tests, somebody elsewhere while the answer is written, a draft model, and the model itself by
+// the experts in memory alone.
+enum class DraftSource : std::uint8_t {
+  kExpected,
+  kLookup,
+  kGrammar,
+  kControl,
+  kOffered,
+  kModel,
+  kResident
+};
+inline constexpr std::size_t kDraftSources = 7;
 
 constexpr std::string_view Name(DraftSource source) {
-  constexpr std::string_view kSourceNames[kDraftSources] = {"expected", "lookup",  "grammar",
-                                                            "control",  "offered", "model"};
+  constexpr std::string_view kSourceNames[kDraftSources] = {
+      "expected", "lookup", "grammar", "control", "offered", "model", "resident"};
   return kSourceNames[static_cast<std::size_t>(source)];
 }
 
@@ -136,7 +149,7 @@ struct SpeculationUse {
   double saved_seconds = 0;    // as measured; below 0: drafts have cost time
   // The same tokens, by who guessed them (DraftSource).
   std::array<DraftedTokens, kDraftSources> by_source = {};
-  double drafting_seconds = 0;  // that a draft model took
+  double drafting_seconds = 0;  // that a draft model took, or this one by residents alone
 
   SpeculationUse& operator+=(const SpeculationUse& more) {
     checks += more.checks;

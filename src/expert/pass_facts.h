@@ -41,6 +41,9 @@ struct RowGroupFacts {
 struct PassFacts {
   std::uint32_t first_layer = 0;      // the first one that has experts
   std::vector<RowGroupFacts> groups;  // rows lie in this order, group after group
+  // Its rows only guess, from the experts in memory: what is not there is left out, nothing is
+  // waited for, and nobody learns from it. All of its rows are guessed.
+  bool drafts = false;
 
   std::uint32_t rows() const { return RowsIn(Phase::kPrompt) + RowsIn(Phase::kDecode); }
   std::uint32_t RowsIn(Phase phase) const {

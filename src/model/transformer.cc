@@ -89,6 +89,7 @@ void Transformer::Show(std::uint32_t layer, StreamPlace place, const Workspace& 
 PassFacts Transformer::FactsOf(Batch batch) const {
   PassFacts facts{.first_layer = std::max(config_.moe.leading_dense, layers_.first), .groups = {}};
   facts.groups.reserve(batch.size());
+  facts.drafts = batch.front().drafts;
   for (const RowGroup& group : batch) {
     facts.groups.push_back({.sequence = group.sequence,
                             .request = group.request,
@@ -97,6 +98,7 @@ PassFacts Transformer::FactsOf(Batch batch) const {
                             .position = static_cast<std::uint32_t>(group.cache->length()),
                             .rows = static_cast<std::uint32_t>(group.Rows(config_.width)),
                             .guessed = group.guessed});
+    TROUPE_CHECK(group.drafts == batch.front().drafts);
   }
   return facts;
 }
@@ -132,7 +134,7 @@ Status Transformer::RunLayers(Batch batch, Workspace& workspace) {
       while (next < layers_.end && config_.IsMoeLayer(next)) ++next;
       const auto following = std::span(weights_.layers).subspan(layer + 1, next - layer - 1);
       TROUPE_RETURN_IF_ERROR(pass.ExpertBlock(layer, w, following));
-      expert_uses_ += rows_ * config_.moe.routing.top_k;
+      if (!batch.front().drafts) expert_uses_ += rows_ * config_.moe.routing.top_k;
     } else {
       pass.DenseBlock(w);
     }

@@ -20,7 +20,7 @@ namespace troupe {
 
 // Guesses of like quality: of one drafter, and with about as much that speaks for them.
 struct DraftKind {
-  static constexpr std::size_t kSources = 6, kLevels = 8;
+  static constexpr std::size_t kSources = 7, kLevels = 8;
 
   std::size_t source = 0;    // below kSources
   std::size_t evidence = 0;  // as Draft::evidence: counted by powers of two

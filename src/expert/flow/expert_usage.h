@@ -39,13 +39,14 @@ void ForEachSum(ExpertUsage& usage, const ExpertUsage& other, Change change) {
   each(ShareBy::kPeerBf16, std::pair(&bf16, &other.peer_bf16));
   each(ShareBy::kPeerInt8, std::pair(&q8, &other.peer_q8));
   auto& [loads, useful, late, cancelled, wasted, waiting, asks, guessed, expected, left_out,
-         foresight] = static_cast<PrefetchUse&>(usage);
+         draft_reads, draft_reads_used, foresight] = static_cast<PrefetchUse&>(usage);
   each(ShareBy::kMisses, std::pair(&loads, &other.prefetches),
        std::pair(&useful, &other.prefetch_useful), std::pair(&late, &other.prefetch_late),
        std::pair(&cancelled, &other.prefetch_cancelled), std::pair(&wasted, &other.prefetch_wasted),
        std::pair(&waiting, &other.prefetch_waiting), std::pair(&asks, &other.asks_after_guess),
        std::pair(&guessed, &other.guessed), std::pair(&expected, &other.expected),
-       std::pair(&left_out, &other.left_out));
+       std::pair(&left_out, &other.left_out), std::pair(&draft_reads, &other.draft_reads),
+       std::pair(&draft_reads_used, &other.draft_reads_used));
   auto& [needed, named, likely, in_time, from] = foresight;
   const Foresight& their = other.foresight;
   each(ShareBy::kMisses, std::pair(&needed, &their.needed), std::pair(&named, &their.named),

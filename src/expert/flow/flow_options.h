@@ -23,6 +23,8 @@ struct FlowOptions {
   // Decode passes are read ahead by what routers say, as far as it is worth it (worth_prefetch.h);
   // the predictor is for other passes.
   bool by_worth = false;
+  // Passes may draft: what they name is read ahead of everything else (named_ahead.h).
+  bool drafts = false;
   // What reads ahead, in place of a Prefetcher of the predictor's guesses. The cache is the flow's.
   std::function<std::unique_ptr<Prefetching>(ExpertCache&)> read_ahead = {};
   MissOrder miss_order = MissOrder::kRows;  // of loads, and of what other places compute

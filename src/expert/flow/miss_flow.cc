@@ -19,7 +19,14 @@ MissFlow::MissFlow(CacheShape cache, std::unique_ptr<EvictionPolicy> policy,
       group_uses_(1) {
   set_low_copies(options_.low_copies);
   if (options_.read_ahead) prefetch_ = options_.read_ahead(cache_);
-  if (predictor == nullptr) return;
+  if (predictor != nullptr) OpenPrefetch(std::move(predictor));
+  if (!options_.drafts) return;
+  auto named = std::make_unique<NamedAhead>(cache_, std::move(prefetch_));
+  named_ahead_ = named.get();
+  prefetch_ = std::move(named);
+}
+
+void MissFlow::OpenPrefetch(std::unique_ptr<Predictor> predictor) {
   auto prefetcher = std::make_unique<Prefetcher>(cache_, options_.routing.top_k,
                                                  std::move(predictor), options_.prefetch);
   prefetcher_ = prefetcher.get();
@@ -92,8 +99,12 @@ void MissFlow::DropUnwantedLowCopies() {
 
 void MissFlow::OnPassBegins(const PassFacts& pass) {
   choices_.OnPassBegins(pass);
-  guesses_.OnPassBegins(pass);
   group_uses_.assign(choices_.groups(), {});
+  if (pass.drafts) {
+    if (named_ahead_ != nullptr) named_ahead_->OnDraftPass();
+    return;
+  }
+  guesses_.OnPassBegins(pass);
   DropUnwantedLowCopies();
   prefetch_->OnPassBegins(pass);
 }
@@ -114,6 +125,7 @@ void MissFlow::LearnScores(std::uint32_t layer, std::span<const float> scores) {
 
 void MissFlow::OnRouted(std::uint32_t layer, std::span<const float> scores,
                         std::span<ExpertChoice> chosen) {
+  if (drafts()) return AnswerByResidents(layer, chosen);
   LearnScores(layer, scores);
   prefetch_->OnScores(layer, scores);
   if (guesses_.any()) guesses_.Keep(layer, chosen);
@@ -139,6 +151,28 @@ void MissFlow::OnRouted(std::uint32_t layer, std::span<const float> scores,
   }
 }
 
+void MissFlow::AnswerByResidents(std::uint32_t layer, std::span<ExpertChoice> chosen) {
+  if (named_ahead_ != nullptr) named_ahead_->OnDraftRouted(layer, chosen);
+  for (ExpertChoice& choice : chosen) {
+    const ExpertId id{layer, choice.expert};
+    const bool is_there =
+        cache_.Find(id) == Residence::kResident && cache_.CopyOf(id) == ExpertCopy::kFull;
+    if (!is_there) choice = {.expert = kNoExpert, .weight = 0};
+  }
+}
+
+// Nothing can have gone since they were chosen: what is read ahead begins when all have their pins.
+DemandId MissFlow::AskResidents(std::uint32_t layer, std::span<const ExpertDemand> demands,
+                                Nanos now) {
+  OpenDemand& demand = Open(layer, DemandOf::kPass);
+  now_ = now;
+  for (const ExpertDemand& wanted : demands) {
+    AddReady(demand, {layer, wanted.expert}, wanted.tokens);
+  }
+  demand.hand_out.MarkResidents();
+  return demand.id;
+}
+
 std::vector<ExpertCopy> MissFlow::LeastCopiesOf(std::uint32_t layer,
                                                 std::span<const ExpertDemand> demands,
                                                 DemandOf whose) const {
@@ -157,6 +191,7 @@ std::vector<ExpertCopy> MissFlow::LeastCopiesOf(std::uint32_t layer,
 
 DemandId MissFlow::Ask(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now,
                        DemandOf whose) {
+  if (drafts() && whose == DemandOf::kPass) return AskResidents(layer, demands, now);
   OpenDemand& demand = Open(layer, whose);
   now_ = now;
   const bool of_pass = whose == DemandOf::kPass;
@@ -384,6 +419,8 @@ ExpertUsage MissFlow::usage() const {
       .guessed = ahead.guessed,
       .expected = ahead.expected,
       .left_out = prefetch_->left_out(),
+      .draft_reads = ahead.drafts_begun,
+      .draft_reads_used = ahead.drafts_used,
       .foresight = ahead.foresight};
   usage.layers = {cache_.layer_hits().begin(), cache_.layer_hits().end()};
   return usage;

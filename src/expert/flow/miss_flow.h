@@ -28,6 +28,7 @@
 #include "expert/flow/pass_choices.h"
 #include "expert/flow/substituted_routing.h"
 #include "expert/flow/usage_ledger.h"
+#include "expert/prefetch/named_ahead.h"
 #include "expert/prefetch/prefetcher.h"
 #include "expert/prefetch/worth_prefetch.h"
 #include "expert/row_form.h"
@@ -50,7 +51,10 @@ class MissFlow {
     return substitution_ ? &substitution_->chain() : nullptr;
   }
 
+  // One that drafts (PassFacts::drafts) asks only for what is there: OnRouted leaves out the rest,
+  // which is read ahead, and no policy, predictor or count hears of it.
   void OnPassBegins(const PassFacts& pass);
+  bool drafts() const { return choices_.pass().drafts; }
   // Whether some rows of the pass may be answered otherwise than the router chose.
   bool Substitutes() const { return substitution_ && substitution_->AppliesTo(choices_.pass()); }
   // What the layer's router said of the pass's rows, before the layer asks: the policy learns from
@@ -85,7 +89,7 @@ class MissFlow {
   // Such a one is computed elsewhere after all, and is never given. Its load goes on.
   void GiveAway(DemandId id, std::uint32_t expert) { answers_.GiveAway(At(id), expert); }
 
-  std::uint32_t forecast_layers() const { return prefetch_->forecast_layers(); }
+  std::uint32_t forecast_layers() const { return drafts() ? 0 : prefetch_->forecast_layers(); }
   void OnGateScores(std::uint32_t layer, const GateScores& said) {
     prefetch_->OnGateScores(layer, said);
   }
@@ -146,6 +150,9 @@ class MissFlow {
   std::vector<ExpertCopy> LeastCopiesOf(std::uint32_t layer, std::span<const ExpertDemand> demands,
                                         DemandOf whose) const;
   bool AskOne(OpenDemand& demand, const ExpertDemand& wanted, ExpertCopy least, Nanos now);
+  void OpenPrefetch(std::unique_ptr<Predictor> predictor);
+  void AnswerByResidents(std::uint32_t layer, std::span<ExpertChoice> chosen);
+  DemandId AskResidents(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now);
   void LearnScores(std::uint32_t layer, std::span<const float> scores);
   Residence AskCache(const OpenDemand& demand, const ExpertDemand& wanted, ExpertCopy least);
   void CountUses(std::uint32_t layer, const ExpertDemand& wanted, bool hit);
@@ -171,6 +178,7 @@ class MissFlow {
   ExpertCache cache_;
   std::unique_ptr<Prefetching> prefetch_;
   const Prefetcher* prefetcher_ = nullptr;
+  NamedAhead* named_ahead_ = nullptr;  // the same as prefetch_; null: no pass drafts
   std::optional<SubstitutedRouting> substitution_;
   PassChoices choices_;
   GuessedRoutes guesses_;

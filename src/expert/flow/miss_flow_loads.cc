@@ -84,6 +84,7 @@ void MissFlow::Prefetch() {
 }
 
 void MissFlow::OnForecast(std::uint32_t layer, std::uint32_t ahead, const GateScores& forecast) {
+  if (drafts()) return;
   prefetch_->OnForecast(layer, ahead, forecast);
   CancelStalePrefetches();
 }

@@ -30,6 +30,10 @@ struct PrefetchStats {
   std::uint64_t asked = 0;
   std::uint64_t guessed = 0;
   std::uint64_t expected = 0;  // of the guessed: not only as likely further ones
+  // Of the loads: begun as a draft by the experts in memory had named the expert, and of these,
+  // asked for by the very next pass.
+  std::uint64_t drafts_begun = 0;
+  std::uint64_t drafts_used = 0;
   Foresight foresight;
 
   // All but its foresight, which is counted for both together.
@@ -42,6 +46,8 @@ struct PrefetchStats {
     asked += other.asked;
     guessed += other.guessed;
     expected += other.expected;
+    drafts_begun += other.drafts_begun;
+    drafts_used += other.drafts_used;
   }
   bool operator==(const PrefetchStats&) const = default;
 };
@@ -78,6 +84,9 @@ class Prefetching {
   virtual void OnFound(ExpertId /*id*/, Residence /*residence*/) {}
   // The layer's misses and how long one expert takes the link: what the idle time is told from.
   virtual void OnMisses(std::uint32_t /*misses*/, double /*load_seconds*/) {}
+
+  // Time passes that no pass of the text takes: what a layer takes cannot be told from it.
+  virtual void OnPause() {}
 
   virtual void OnGateScores(std::uint32_t /*layer*/, const GateScores& /*said*/) {}
   // Guesses for a layer that lies `ahead` layers after the one that has just asked, in place of

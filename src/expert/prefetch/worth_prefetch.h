@@ -46,6 +46,7 @@ class WorthPrefetch final : public Prefetching {
   void OnGuessRight(const LayerChoices& choices) override { prompts_->OnGuessRight(choices); }
   void OnFound(ExpertId id, Residence residence) override;
   void OnMisses(std::uint32_t misses, double load_seconds) override;
+  void OnPause() override { asked_at_.reset(); }
   void OnGateScores(std::uint32_t layer, const GateScores& said) override {
     prompts_->OnGateScores(layer, said);
   }
