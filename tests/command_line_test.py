@@ -937,6 +937,25 @@ class Speculates(CommandLineTest):
                     self.assertGreater(guessed["drafted"], 0)
                     self.assertEqual(guessed["accepted"], guessed["drafted"])
 
+    def test_says_the_same_with_drafts_by_the_experts_in_memory(self):
+        # Computing takes next to nothing beside this link, so that a draft is soon worth a check.
+        slow = ["--slots", 128, "--link", "60MiB/1ms"]
+        plain = self.record("--speculate", "off", *slow, "--temperature", 0)
+        drafted = self.record("--speculate", "resident", *slow, "--temperature", 0)
+        self.assertEqual([drafted["token_ids"], drafted["text"]], [plain["token_ids"], plain["text"]])
+        self.assertGreater(drafted["drafting_s"], 0)
+        self.assertEqual(drafted["drafters"]["resident"],
+                         {"drafted": drafted["drafted"], "accepted": drafted["draft_accepted"]})
+        self.assertGreater(drafted["drafted"], 0)
+        self.assertLessEqual(drafted["draft_reads_used"], drafted["draft_reads"])
+        self.assertEqual([drafted["dropped"], drafted["substitutions"]], [0, 0])
+        self.assertEqual([drafted["planned_bytes"] - plain["planned_bytes"] < 1 << 20, drafted["expert_slots"]],
+                         [True, 128])
+
+    def test_drafts_nothing_by_the_experts_in_memory_where_all_of_them_are_and_says_so(self):
+        shown = troupe("run", TINY, "--prompt", "The kernel", "-n", 8, "--speculate", "resident", "--explain").stderr
+        self.assertIn("no tokens are drafted by the experts in memory: all of them are there", shown)
+
     def test_a_draft_model_is_within_the_budget(self):
         told = json.loads(troupe("plan", TINY, "--draft", TINY, "--ctx", 512, "--json", "-").stdout)
         budget = told["planned_bytes"] - told["expert_bytes"] // 2
@@ -948,7 +967,7 @@ class Speculates(CommandLineTest):
     def test_explains_what_a_draft_model_takes(self):
         shown = troupe("run", TINY, "--prompt", "The kernel", "-n", 20, "--draft", TINY, "--explain").stderr
         self.assertRegex(shown, r"(?m)^draft model   [0-9.]+ MiB$")
-        self.assertRegex(shown, r"(?m)^speculation: the draft model took [0-9.]+ s$")
+        self.assertRegex(shown, r"(?m)^speculation: models took [0-9.]+ s to draft$")
         self.assertRegex(troupe("plan", TINY, "--draft", TINY).stdout, r"(?m)^draft model   [0-9.]+ MiB$")
 
     def test_refuses_draft_models_that_cannot_help(self):

@@ -43,7 +43,8 @@ STILL = {'troupe_tier_expert_asks_total{tier="disk_low_copy"}', 'troupe_tier_exp
          'troupe_drafted_tokens_total{end="accepted"}', 'troupe_drafted_tokens_total{end="rejected"}',
          "troupe_draft_checks_total", "troupe_drafting_seconds_total", "troupe_draft_rest_passes_total",
          *(f'troupe_drafter_tokens_total{{drafter="{drafter}",end="{end}"}}' for end in ("accepted", "rejected")
-           for drafter in ("expected", "lookup", "grammar", "control", "offered", "model")),
+           for drafter in ("expected", "lookup", "grammar", "control", "offered", "model", "resident")),
+         'troupe_draft_reads_total{end="used"}', 'troupe_draft_reads_total{end="unused"}',
          'troupe_http_ended_total{why="timed_out"}', 'troupe_http_ended_total{why="too_slow"}',
          'troupe_http_ended_total{why="no_room"}', 'troupe_http_ended_total{why="made_way"}',
          'troupe_http_ended_total{why="refused"}', 'troupe_http_ended_total{why="cut_off"}',
@@ -171,6 +172,20 @@ class Metrics(unittest.TestCase):
             self.assertEqual(server.metric('troupe_drafter_tokens_total{drafter="model",end="rejected"}'), 0)
             self.assertGreater(server.metric("troupe_drafting_seconds_total"), 0)
             self.assertGreater(server.metric('troupe_memory_plan_bytes{part="draft"}'), 8 << 20)
+
+    def test_drafts_by_the_experts_in_memory_are_counted_with_what_they_read(self):
+        with Server("--slots", 128, "--link", "60MiB/1ms", "--ctx", 512, "--speculate", "resident") as server:
+            for _ in range(10):  # how soon a draft is worth a check depends on time
+                troupe = server.ask("/v1/completions", {"prompt": "The kernel", "max_tokens": 60, "temperature": 0,
+                                                        "ignore_eos": True})["troupe"]
+                if troupe["drafted"] > 0:
+                    break
+            ends = [server.metric(f'troupe_drafter_tokens_total{{drafter="resident",end="{end}"}}')
+                    for end in ("accepted", "rejected")]
+            self.assertGreater(sum(ends), 0)
+            reads = [server.metric(f'troupe_draft_reads_total{{end="{end}"}}') for end in ("used", "unused")]
+            self.assertGreater(sum(reads), 0)
+            self.assertEqual(server.metric('troupe_inexact_total{kind="dropped"}'), 0)
 
     def test_answers_of_low_copies_are_counted(self):
         with tempfile.TemporaryDirectory() as folder:

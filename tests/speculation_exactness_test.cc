@@ -1,5 +1,5 @@
 // Answers with drafts against answers without, in combinations drawn at random: of drafters, among
-// them a draft model that is the model itself or one of random weights,
+// them a draft model that is the model itself or one of random weights, and the experts in memory,
 // budget, threads, temperature, penalties, grammar, stop strings, batch neighbours and cancelled
 // requests. Each answer has the bytes that it gets alone, from an engine that holds every expert
 // and drafts nothing. TROUPE_CASES says how many combinations.
@@ -136,6 +136,7 @@ class SpeculationExactness : public testing::Test {
   void Check(const Case& one, const Result<Answer>& answer) {
     ASSERT_TRUE(answer.ok()) << answer.status().ToString();
     drafts_ += answer->usage.speculation;
+    draft_reads_used_ += answer->usage.experts.draft_reads_used;
     if (answer->finish == FinishReason::kCancelled) {
       ASSERT_TRUE(one.cancelled);
       const std::size_t said = answer->tokens.size();
@@ -180,6 +181,7 @@ class SpeculationExactness : public testing::Test {
   std::vector<std::shared_ptr<TokenMasks>> masks_;
   std::vector<std::unique_ptr<Engine>> engines_;
   SpeculationUse drafts_;
+  std::uint64_t draft_reads_used_ = 0;
 };
 
 TEST_F(SpeculationExactness, NoDraftChangesAByte) {
@@ -191,7 +193,9 @@ TEST_F(SpeculationExactness, NoDraftChangesAByte) {
     Rng rng(seed + round);
     std::vector<Case> together(1 + rng.Below(kSequences));
     for (Case& one : together) one = Draw(rng);
-    const std::string name = rng.Below(2) == 0 ? "draft" : names[rng.Below(names.size())];
+    constexpr std::string_view kOften[] = {"draft", "resident"};
+    const std::string name(rng.Below(2) == 0 ? kOften[rng.Below(2)]
+                                             : names[rng.Below(names.size())]);
     SCOPED_TRACE(name);
     Engine& engine = *engines_[rng.Below(engines_.size())];
     ASSERT_NO_FATAL_FAILURE(Play(engine, together, *ParseDraftChoice(name), rng));
@@ -204,6 +208,11 @@ TEST_F(SpeculationExactness, NoDraftChangesAByte) {
       drafts_.by_source[static_cast<std::size_t>(DraftSource::kModel)];
   EXPECT_GT(accepted, cases / 20);
   EXPECT_GT(drafted - accepted, cases / 100);
+  const DraftedTokens& by_residents =
+      drafts_.by_source[static_cast<std::size_t>(DraftSource::kResident)];
+  EXPECT_GT(by_residents.accepted, cases / 20);
+  EXPECT_GT(by_residents.drafted - by_residents.accepted, cases / 20);
+  EXPECT_GT(draft_reads_used_, cases / 10);
 }
 
 }  // namespace

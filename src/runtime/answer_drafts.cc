@@ -38,7 +38,7 @@ AnswerDrafts::AnswerDrafts(const DraftChoice& choice, const TextGeneration& gene
 }
 
 void AnswerDrafts::Add(std::unique_ptr<ModelDrafter> model, const Clock& clock) {
-  model_ = {.drafter = std::move(model), .clock = &clock};
+  models_.push_back({.drafter = std::move(model), .clock = &clock});
 }
 
 void AnswerDrafts::Compare(const Drafter& drafter, Compared& compared,
@@ -68,7 +68,7 @@ void AnswerDrafts::Follow(const TextGeneration& generation, DraftGovernor& gover
     drafter.Append(said, Drafter::Part::kAnswer);
   };
   for (OfDrafter& one : drafters_) tell(*one.drafter, one.compared);
-  if (model_.drafter != nullptr) tell(*model_.drafter, model_.compared);
+  for (OfModel& model : models_) tell(*model.drafter, model.compared);
   prompt_known_ += read.size();
   answer_known_ += said.size();
 }
@@ -130,51 +130,84 @@ std::span<const TokenId> AnswerDrafts::Offer(std::size_t most, DraftKnowledge& f
   return offered_.tokens;
 }
 
+DraftKind AnswerDrafts::OfModel::kind() const {
+  return {.source = static_cast<std::size_t>(drafter->source()),
+          .evidence = ModelDrafter::kEvidence};
+}
+
+DraftCost AnswerDrafts::CostOf(const OfModel& model, DraftKnowledge& facts) const {
+  const std::size_t behind = model.drafter->Behind();
+  return facts.TimesOf(model.drafter->source()).Cost(behind > kAlwaysRead ? behind : 0, text_left_);
+}
+
+AnswerDrafts::ModelOffer AnswerDrafts::WeighModels(std::size_t most, const DraftLength& other,
+                                                   DraftKnowledge& facts, const RowSpeed& speed,
+                                                   const PassSoFar& pass) {
+  ModelOffer best;
+  for (OfModel& model : models_) {
+    const std::size_t possible = std::min(most, model.drafter->Most());
+    if (possible == 0) continue;
+    const DraftLength offer =
+        facts.governor.Weigh(model.kind(), possible, speed, pass, CostOf(model, facts));
+    const double to_beat = best.model != nullptr ? best.length.rate
+                           : other.tokens > 0    ? other.rate
+                                                 : 0;
+    if (offer.tokens > 0 && offer.rate > to_beat) best = {.model = &model, .length = offer};
+  }
+  return best;
+}
+
+// One at a time, in turn as their drafts end.
+void AnswerDrafts::TryModel(std::size_t most, DraftKnowledge& facts) {
+  for (OfModel& model : models_) {
+    if (!model.compared.draft.tokens.empty()) continue;
+    const std::size_t tried = std::min({most, model.drafter->Most(), kTried});
+    if (tried == 0) continue;
+    const DraftCost cost = CostOf(model, facts);
+    const double takes = cost.catch_up + cost.a_token * static_cast<double>(tried);
+    DraftTimes& times = facts.TimesOf(model.drafter->source());
+    if (!facts.governor.MayTry(takes) || !CatchUp(model, times)) continue;
+    model.compared = {.draft = AskModel(model, tried, times)};
+    return;
+  }
+}
+
 bool AnswerDrafts::OfferModel(std::size_t most, const DraftLength& other, DraftKnowledge& facts,
                               const RowSpeed& speed, PassSoFar& pass) {
-  if (model_.drafter == nullptr || model_.drafter->Most() == 0) return false;
-  const DraftKind kind{.source = static_cast<std::size_t>(DraftSource::kModel),
-                       .evidence = ModelDrafter::kEvidence};
-  const std::size_t behind = model_.drafter->Behind();
-  const DraftCost cost = facts.times.Cost(behind > kAlwaysRead ? behind : 0, text_left_);
-  most = std::min(most, model_.drafter->Most());
-  DraftLength offer = facts.governor.Weigh(kind, most, speed, pass, cost);
-  if (offer.tokens > 0 && (other.tokens == 0 || offer.rate > other.rate)) {
-    if (!CatchUp(facts.times)) return false;
-    offered_ = AskModel(offer.tokens, facts.times);
-    if (offered_.tokens.empty()) return false;
-    model_.compared = {};
-    kind_ = kind;
-    offer.tokens = static_cast<std::uint32_t>(offered_.tokens.size());
-    facts.governor.Add(kind, offer, pass);
-    return true;
+  const ModelOffer best = WeighModels(most, other, facts, speed, pass);
+  if (best.model == nullptr) {
+    TryModel(most, facts);
+    return false;
   }
-  const std::size_t tried = std::min(most, kTried);
-  const double takes = cost.catch_up + cost.a_token * static_cast<double>(tried);
-  const bool compares = !model_.compared.draft.tokens.empty();
-  if (!compares && facts.governor.MayTry(takes) && CatchUp(facts.times)) {
-    model_.compared = {.draft = AskModel(tried, facts.times)};
-  }
-  return false;
+  DraftTimes& times = facts.TimesOf(best.model->drafter->source());
+  if (!CatchUp(*best.model, times)) return false;
+  offered_ = AskModel(*best.model, best.length.tokens, times);
+  if (offered_.tokens.empty()) return false;
+  best.model->compared = {};
+  kind_ = best.model->kind();
+  DraftLength offer = best.length;
+  offer.tokens = static_cast<std::uint32_t>(offered_.tokens.size());
+  facts.governor.Add(kind_, offer, pass);
+  return true;
 }
 
 // As much as goes through the model's layers together; whether a draft can begin.
-bool AnswerDrafts::CatchUp(DraftTimes& times) {
-  const std::size_t behind = model_.drafter->Behind();
+bool AnswerDrafts::CatchUp(OfModel& model, DraftTimes& times) {
+  const std::size_t behind = model.drafter->Behind();
   if (behind <= kAlwaysRead) return true;
-  const Nanos start = model_.clock->Now();
-  model_.drafter->Read();
-  const std::size_t left = model_.drafter->Behind();
-  const double seconds = SecondsBetween(start, model_.clock->Now());
+  const Nanos start = model.clock->Now();
+  model.drafter->Read();
+  const std::size_t left = model.drafter->Behind();
+  const double seconds = SecondsBetween(start, model.clock->Now());
   times.NoteRead(behind - left, seconds);
   drafting_.catch_up_seconds += seconds;
-  return left <= kAlwaysRead && model_.drafter->Most() > 0;
+  return left <= kAlwaysRead && model.drafter->Most() > 0;
 }
 
-Draft AnswerDrafts::AskModel(std::size_t most, DraftTimes& times) {
-  const Nanos start = model_.clock->Now();
-  Draft draft = model_.drafter->Propose(most);
-  const double seconds = SecondsBetween(start, model_.clock->Now());
+Draft AnswerDrafts::AskModel(OfModel& model, std::size_t most, DraftTimes& times) {
+  const Nanos start = model.clock->Now();
+  Draft draft = model.drafter->Propose(most);
+  const double seconds = SecondsBetween(start, model.clock->Now());
   times.NoteDraft(draft.tokens.size(), seconds);
   drafting_.seconds += seconds;
   return draft;

@@ -1,11 +1,13 @@
 // What the drafters of one answer say comes next, and how well each has done: they are told of its
 // text as it grows, the best of their drafts is offered for a check, and those that are not checked
-// are compared with what the text then was. A draft model, whose guesses take time, is asked only
-// where that is expected to pay, or now and then to learn how it does. How much of a draft is worth
+// are compared with what the text then was. Models, whose guesses take time (a draft model, and the
+// model itself by the experts in memory), are asked only where that is expected to pay, or now and
+// then to learn how they do. How much of a draft is worth
 // a check is the governor's to say; how the check is done is draft_check.h's. Threads: one at a
 // time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -25,7 +27,10 @@ namespace troupe {
 // What the passes so far say of drafts, for all answers.
 struct DraftKnowledge {
   DraftGovernor governor = DraftGovernor();
-  DraftTimes times;
+  // Of the sources that take time.
+  std::array<DraftTimes, kDraftSources> times;
+
+  DraftTimes& TimesOf(DraftSource source) { return times[static_cast<std::size_t>(source)]; }
 };
 
 class AnswerDrafts {
@@ -38,7 +43,7 @@ class AnswerDrafts {
   AnswerDrafts(const DraftChoice& choice, const TextGeneration& generation,
                const GenerateOptions& options, std::span<const TokenId> before = {});
 
-  // A draft model's as well. The clock must outlive it.
+  // A model's as well. The clock must outlive it.
   void Add(std::unique_ptr<ModelDrafter> model, const Clock& clock);
 
   // Tells the drafters what is new of the text, and the governor how drafts did that were compared.
@@ -50,7 +55,7 @@ class AnswerDrafts {
                                  PassSoFar& pass);
   // The beginning of what somebody expects, to be checked behind the prompt. May come again.
   std::span<const TokenId> OfferExpected(std::size_t most);
-  // What a draft model has taken since the last call.
+  // What models have taken since the last call.
   struct Drafting {
     double seconds = 0;           // that drafts took
     double catch_up_seconds = 0;  // and reading what is behind them
@@ -80,12 +85,28 @@ class AnswerDrafts {
   Cheap AskCheap(std::size_t most, const DraftGovernor& governor, const RowSpeed& speed,
                  const PassSoFar& pass);
   void CompareOthers(Cheap& cheap);
-  // A draft of the model for the pass, if one pays more than that of another drafter would; or one
-  // to compare.
+  struct OfModel {
+    std::unique_ptr<ModelDrafter> drafter;
+    const Clock* clock = nullptr;
+    Compared compared = {};
+
+    DraftKind kind() const;
+  };
+  struct ModelOffer {
+    OfModel* model = nullptr;  // null: none pays
+    DraftLength length;
+  };
+
+  // A draft of a model for the pass, if one pays more than that of another drafter would; or one to
+  // compare.
   bool OfferModel(std::size_t most, const DraftLength& other, DraftKnowledge& facts,
                   const RowSpeed& speed, PassSoFar& pass);
-  bool CatchUp(DraftTimes& times);
-  Draft AskModel(std::size_t most, DraftTimes& times);
+  ModelOffer WeighModels(std::size_t most, const DraftLength& other, DraftKnowledge& facts,
+                         const RowSpeed& speed, const PassSoFar& pass);
+  void TryModel(std::size_t most, DraftKnowledge& facts);
+  DraftCost CostOf(const OfModel& model, DraftKnowledge& facts) const;
+  bool CatchUp(OfModel& model, DraftTimes& times);
+  Draft AskModel(OfModel& model, std::size_t most, DraftTimes& times);
 
   static DraftKind KindOf(const Drafter& drafter, const Draft& draft) {
     return {.source = static_cast<std::size_t>(drafter.source()), .evidence = draft.evidence};
@@ -94,12 +115,7 @@ class AnswerDrafts {
                       DraftGovernor& governor);
 
   std::vector<OfDrafter> drafters_;
-  struct OfModel {
-    std::unique_ptr<ModelDrafter> drafter;  // null: no model guesses
-    const Clock* clock = nullptr;
-    Compared compared = {};
-  };
-  OfModel model_;
+  std::vector<OfModel> models_;
   Drafting drafting_;
   std::shared_ptr<OfferedDraft> from_others_;  // null: nobody offers any
   std::size_t prompt_known_ = 0, answer_known_ = 0;

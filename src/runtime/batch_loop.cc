@@ -126,7 +126,8 @@ void BatchLoop::Admit(std::vector<EndedRequest>& ended) {
     const Nanos now = clock_.Now();
     std::unique_ptr<AnswerDrafts> drafts =
         next.request.embed ? nullptr
-                           : DraftsFor(*generation, next.request.exact, next.request.options);
+                           : DraftsFor(*generation, next.request.exact, next.request.options,
+                                       sequence->id, next.ticket->id());
     active_.push_back({.ticket = std::move(next.ticket),
                        .generation = std::move(generation).value(),
                        .sequence = sequence->id,

@@ -84,7 +84,7 @@ struct EndedRequest {
 class BatchLoop {
  public:
   // All must outlive it. limits.most_rows is cut to what the runner takes. Answers that are exact
-  // get drafts of these drafters, and of the runner's draft model if it is among them.
+  // get drafts of these drafters; of the runner's models, of those that it has.
   BatchLoop(PassRunner& runner, const Tokenizer& tokenizer, const Clock& clock,
             const BatchLimits& limits, const DraftChoice& drafters = {});
 
@@ -158,9 +158,10 @@ class BatchLoop {
   void RunPass();
   bool ReadsOn() const;
   std::unique_ptr<AnswerDrafts> DraftsFor(const TextGeneration& generation, bool exact,
-                                          const GenerateOptions& options) const;
-  std::unique_ptr<ModelDrafter> ModelFor(const TextGeneration& generation,
-                                         const GenerateOptions& options) const;
+                                          const GenerateOptions& options, SequenceId sequence,
+                                          RequestId request) const;
+  std::unique_ptr<ModelDrafter> ModelFor(std::unique_ptr<DraftSequence> sequence,
+                                         DraftSource source, const GenerateOptions& options) const;
   void OfferDrafts();
   void CountDrafting(Active& active);
   void WarnOfTarget(const BatchChoice& choice);

@@ -9,19 +9,27 @@ namespace troupe {
 
 // Where answers may differ from the exact ones they would differ by the rows of a pass as well.
 std::unique_ptr<AnswerDrafts> BatchLoop::DraftsFor(const TextGeneration& generation, bool exact,
-                                                   const GenerateOptions& options) const {
+                                                   const GenerateOptions& options,
+                                                   SequenceId sequence, RequestId request) const {
   if (!runner_limits_.checks_drafts || !(exact || runner_limits_.exact)) return nullptr;
   if (!drafters_.any() && options.expected.empty() && options.offered == nullptr) return nullptr;
   auto drafts = std::make_unique<AnswerDrafts>(drafters_, generation, options);
-  if (auto model = ModelFor(generation, options)) drafts->Add(std::move(model), clock_);
+  const auto add = [&](std::unique_ptr<DraftSequence> model, DraftSource source) {
+    if (model == nullptr) return;
+    drafts->Add(ModelFor(std::move(model), source, options), clock_);
+  };
+  if (drafters_.model && runner_.draft_model() != nullptr) {
+    add(runner_.draft_model()->Begin(generation.prompt()), DraftSource::kModel);
+  }
+  if (drafters_.resident) {
+    add(runner_.DraftByResidents(sequence, request), DraftSource::kResident);
+  }
   return drafts;
 }
 
-std::unique_ptr<ModelDrafter> BatchLoop::ModelFor(const TextGeneration& generation,
+std::unique_ptr<ModelDrafter> BatchLoop::ModelFor(std::unique_ptr<DraftSequence> sequence,
+                                                  DraftSource source,
                                                   const GenerateOptions& options) const {
-  if (!drafters_.model || runner_.draft_model() == nullptr) return nullptr;
-  std::unique_ptr<DraftSequence> sequence = runner_.draft_model()->Begin(generation.prompt());
-  if (sequence == nullptr) return nullptr;
   const auto ends = [this, ignore_end = options.ignore_end,
                      stops = options.stop_tokens](TokenId token) {
     return (!ignore_end && tokenizer_.IsEndOfGeneration(token)) ||
@@ -30,7 +38,7 @@ std::unique_ptr<ModelDrafter> BatchLoop::ModelFor(const TextGeneration& generati
   return std::make_unique<ModelDrafter>(
       std::move(sequence),
       DraftSampling{.sampling = options.sampler, .constraint = options.constraint, .ends = ends},
-      runner_.sampler_scratch());
+      runner_.sampler_scratch(), source);
 }
 
 void BatchLoop::CountDrafting(Active& active) {

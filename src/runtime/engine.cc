@@ -97,7 +97,8 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
                                     .extras = ExtrasOf(weights_.weights()),
                                     .low = std::move(low),
                                     .low_copies = {},
-                                    .in_order = options.in_order || plan_.trace.has_value()};
+                                    .in_order = options.in_order || plan_.trace.has_value(),
+                                    .drafts = plan_.drafters.resident};
   if (options.low_copies.any()) offload.low_copies = options.low_copies;
   if (options.make_policy) {
     offload.policy = options.make_policy(offload.cache.grid);

@@ -57,6 +57,9 @@ class Engine {
   // Not while a trace is recorded, which is of texts; nor of models whose sequences have a state,
   // which can only go back further than to the first guess that is wrong (sequence_state.h).
   bool ChecksDrafts() const { return !plan_.trace && !config_->HasState(); }
+  // Whether it can guess for itself by the experts that are in memory, without reading any
+  // (draft_by_residents.h): where not all are there, and where drafts are checked.
+  bool DraftsByResidents() const { return offloaded_ != nullptr && ChecksDrafts(); }
   // Ends the check, before the next Run: of each entry n of its guesses stay in the sequence,
   // and the others are forgotten, as if they had never been.
   void KeepGuesses(std::span<const std::uint32_t> right);

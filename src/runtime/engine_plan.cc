@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "expert/flow/guessed_routes.h"
+#include "expert/prefetch/named_ahead.h"
 #include "model/kv_pool.h"
 #include "model/workspace.h"
 #include "runtime/answer_drafts.h"
@@ -59,6 +60,7 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
                      PredictorBytes(by_worth ? WorthPrefetch::kForPrompts
                                              : std::string_view(options.offload.predictor),
                                     grid) +
+                     (plan.drafters.resident ? NamedAhead::BytesFor(grid) : Bytes()) +
                      EvictionPolicyBytes(options.offload.policy, grid, options.sequences);
   if (config.moe.routing.experts > 0) {
     needs.expert_layers = MoeLayers(config, plan.layers);
@@ -160,6 +162,14 @@ Status ChooseDrafters(const ModelConfig& config, const EngineOptions& options, E
   return OkStatus();
 }
 
+// With every expert in memory such a draft would take as long as the answer does.
+void DraftByResidentsWhereItGains(EnginePlan& plan) {
+  if (!plan.memory.all_resident || !plan.drafters.resident) return;
+  plan.drafters.resident = false;
+  if (plan.drafters.any()) return;
+  plan.notes.emplace_back("no tokens are drafted by the experts in memory: all of them are there");
+}
+
 }  // namespace
 
 std::size_t EvaluatedRows(const ModelConfig& config) {
@@ -215,6 +225,7 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   if (!memory.ok()) return Refused(memory.status(), machine, options);
   plan.memory = std::move(memory).value();
   WarnOfMoreThanThereIs(machine, plan.memory);
+  DraftByResidentsWhereItGains(plan);
   NoteOddWishes(config, machine, options, plan);
   plan.spare_slots = std::min(config.moe.routing.top_k, plan.memory.slots / 4);
   if (request.context < config.trained_context && !options.context) {

@@ -149,16 +149,19 @@ Status Engine::Run(std::span<const SequenceRows> rows) {
     Session& session = *entry.sequence;
     TROUPE_CHECK(session.engine_ == this && entry.tokens.size() > entry.guessed);
     TROUPE_CHECK(session.cache_.length() == session.tokens_.size());  // it has caught up
+    TROUPE_CHECK(entry.drafts || !session.drafted_from_);             // what it holds is exact
     TROUPE_RETURN_IF_ERROR(session.CheckRoom(entry.tokens.size()));
-    batch_.push_back({.cache = &session.cache_,
-                      .tokens = entry.tokens,
-                      .sequence = session.id(),
-                      .request = entry.request.value_or(session.request()),
-                      .phase = entry.phase,
-                      .exact = entry.exact,
-                      .guessed = entry.guessed,
-                      .save_after = entry.save_after,
-                      .unwanted = entry.unwanted});
+    batch_.push_back(
+        {.cache = &session.cache_,
+         .tokens = entry.tokens,
+         .sequence = session.id(),
+         .request = entry.request.value_or(session.request()),
+         .phase = entry.phase,
+         .exact = entry.exact,
+         .guessed = entry.drafts ? static_cast<std::uint32_t>(entry.tokens.size()) : entry.guessed,
+         .drafts = entry.drafts,
+         .save_after = entry.save_after,
+         .unwanted = entry.unwanted});
   }
   TROUPE_RETURN_IF_ERROR(transformer_->Forward(batch_, *workspace_));
   for (const SequenceRows& entry : rows) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "runtime/draft_by_residents.h"
 
 namespace troupe {
 namespace {
@@ -227,6 +228,12 @@ Status EngineRunner::Run(std::span<const PassRows> rows) {
   const auto has_guesses = [](const PassRows& group) { return group.guessed > 0; };
   if (std::ranges::none_of(rows, has_guesses)) KeepWhatWasRead();
   return OkStatus();
+}
+
+std::unique_ptr<DraftSequence> EngineRunner::DraftByResidents(SequenceId sequence,
+                                                              RequestId request) {
+  if (!engine_.DraftsByResidents()) return nullptr;
+  return std::make_unique<ResidentDraft>(SessionOf(sequence), request);
 }
 
 void EngineRunner::KeepGuesses(std::span<const std::uint32_t> right) {

@@ -38,7 +38,8 @@ Result<std::unique_ptr<OffloadedExperts>> OffloadedExperts::Create(
                    .prefetch = options.prefetch,
                    .low_copies = options.low_copies,
                    .in_order = options.in_order,
-                   .by_worth = options.by_worth};
+                   .by_worth = options.by_worth,
+                   .drafts = options.drafts};
   return std::unique_ptr<OffloadedExperts>(
       new OffloadedExperts(std::move(loads), clock, std::move(policy), std::move(options.cache),
                            std::move(options.predictor), std::move(flow)));
@@ -84,25 +85,33 @@ void OffloadedExperts::OnPassBegins(const PassFacts& pass) {
   ledger_.OnPassBegins(pass);
   const bool any_exact = std::ranges::any_of(pass.groups, &RowGroupFacts::exact);
   pass_answers_ = any_exact ? RowForm::kFloat : peer_answers_;
-  if (times_ != nullptr) times_->OnPassBegins(pass, clock_.Now());
+  if (times_ != nullptr && !pass.drafts) times_->OnPassBegins(pass, clock_.Now());
   flow_.OnPassBegins(pass);
 }
 
 void OffloadedExperts::OnRouted(std::uint32_t layer, std::span<const float> scores,
                                 std::span<ExpertChoice> chosen) {
-  if (!flow_.Substitutes()) return flow_.OnRouted(layer, scores, chosen);
+  if (!flow_.drafts() && !flow_.Substitutes()) return flow_.OnRouted(layer, scores, chosen);
   CloseDemand();
   loads_->loader().Poll();
   CollectEnded();  // what has come needs no substitute
+  if (flow_.drafts()) return flow_.OnRouted(layer, scores, chosen);
   const Nanos start = clock_.Now(), policy = policy_.spent();
   flow_.OnRouted(layer, scores, chosen);
   substituting_ += clock_.Now() - start - (policy_.spent() - policy);
+}
+
+// No peer is asked, and nothing that is measured is a pass's.
+void OffloadedExperts::AskResidents(const ExpertBatch& batch) {
+  demand_ = flow_.Ask(batch.layer, batch.demands, clock_.Now());
+  batch_ = batch;
 }
 
 void OffloadedExperts::Ask(const ExpertBatch& batch) {
   CloseDemand();
   CollectEnded();
   layer_ = batch.layer;
+  if (flow_.drafts()) return AskResidents(batch);
   peers_->OnAsked(batch, pass_answers_);
   const Nanos now = clock_.Now();
   const auto rows = static_cast<std::uint32_t>(batch.input.tokens);
@@ -293,7 +302,7 @@ OffloadReport OffloadedExperts::report() const {
 
 void OffloadedExperts::SettleUsage() {
   ledger_.Settle(usage(), flow_.TakeGroupUses());
-  if (times_ != nullptr) times_->OnPassEnds(clock_.Now());
+  if (times_ != nullptr && !flow_.drafts()) times_->OnPassEnds(clock_.Now());
 }
 
 void OffloadedExperts::set_times(PassTimes* times) {

@@ -43,6 +43,7 @@ class OffloadedExperts final : public ExpertSource {
     LowExperts low = {};
     LowCopyOptions low_copies = {};
     bool in_order = false;  // see FlowOptions
+    bool drafts = false;    // see FlowOptions
   };
 
   static Bytes SlotBytes(const ExpertLayouts& layouts) { return SlotLoads::SlotBytes(layouts); }
@@ -133,6 +134,7 @@ class OffloadedExperts final : public ExpertSource {
   };
 
   void CloseDemand();
+  void AskResidents(const ExpertBatch& batch);
   std::optional<Status> HoldWhatCame(Waiting waiting);
   // Gives a demand of one layer to `take`, expert by expert, and closes it unless more may come.
   Result<Gave> GiveTo(DemandId demand, std::uint32_t layer, Waiting waiting,

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -124,6 +125,12 @@ class PassRunner {
   virtual SamplerScratch& sampler_scratch() = 0;
   // A model that guesses tokens, driven between passes as well; null: there is none.
   virtual DraftModel* draft_model() { return nullptr; }
+  // Guesses for a sequence by the experts in memory alone, driven between passes as well: tokens of
+  // its text that it has not read yet, which are forgotten again. Null: there is nothing to gain.
+  virtual std::unique_ptr<DraftSequence> DraftByResidents(SequenceId /*sequence*/,
+                                                          RequestId /*request*/) {
+    return nullptr;
+  }
   // Of the last Run, an entry for each of its rows' groups.
   virtual std::span<const RowsCost> costs() const = 0;
   virtual PrefixCacheState prefix_cache() const = 0;

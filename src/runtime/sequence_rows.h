@@ -28,6 +28,9 @@ struct SequenceRows {
   // The last tokens that are a draft's, to be checked: at least one token comes before them. What
   // follows each is then asked for by Engine::LogitsAfterGuesses, and `wanted` is of no account.
   std::uint32_t guessed = 0;
+  // The tokens only guess, by the experts in memory (PassFacts::drafts), and are forgotten before
+  // the sequence is in another pass: Session::FeedByResidents.
+  bool drafts = false;
   LogitsWanted wanted = LogitsWanted::kLast;
   std::size_t first_wanted = 0;  // with kAll: the first row that on_row sees
   RowVisitor on_row = {};

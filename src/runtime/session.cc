@@ -130,6 +130,15 @@ Status Session::FeedWithGuesses(TokenIds tokens, std::uint32_t guessed) {
   return engine_->Run({&rows, 1});
 }
 
+Status Session::FeedByResidents(TokenIds tokens, RequestId request) {
+  TROUPE_CHECK(engine_->DraftsByResidents());
+  TROUPE_RETURN_IF_ERROR(CheckRoom(tokens.size()));
+  if (!drafted_from_) drafted_from_ = tokens_.size();
+  const SequenceRows rows{
+      .sequence = this, .tokens = tokens, .exact = true, .request = request, .drafts = true};
+  return engine_->Run({&rows, 1});
+}
+
 Status Session::FeedPrompt(TokenIds tokens, const StopAsked& stop) {
   return RunInChunks({.sequence = this, .tokens = tokens, .phase = Phase::kPrompt}, stop);
 }
@@ -146,6 +155,7 @@ Status Session::FeedForLogits(TokenIds tokens, std::size_t first, Phase phase,
 }
 
 void Session::Truncate(std::size_t length) {
+  if (drafted_from_ && length <= *drafted_from_) drafted_from_.reset();
   tokens_.resize(length);
   if (cache_.length() > length) cache_.Truncate(length);
 }

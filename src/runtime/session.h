@@ -83,6 +83,12 @@ class Session {
   }
   void KeepGuesses(std::uint32_t right) { engine_->KeepGuesses({&right, 1}); }
 
+  // The same of tokens whose answers are a draft's, by the experts that are in memory alone:
+  // nothing is read for them, and nobody learns from them. Before anything else the sequence is to
+  // forget them again: Truncate, to what it held before the first of them. They are counted for
+  // that request. REQUIRES: Engine::DraftsByResidents.
+  Status FeedByResidents(TokenIds tokens, RequestId request);
+
   std::span<const float> logits() const { return engine_->LogitsOf(id()); }
   // The engine's, for who draws the next token.
   SamplerScratch& sampler_scratch() { return engine_->sampler_scratch(); }
@@ -118,6 +124,7 @@ class Session {
   std::size_t most_;  // tokens
   std::string salt_;
   std::vector<std::int32_t> tokens_;
+  std::optional<std::size_t> drafted_from_;  // tokens, behind which a draft's follow
 };
 
 }  // namespace troupe

@@ -48,7 +48,7 @@ void AddModel(const Metrics& model, std::size_t parked, MetricFamilies& families
     families.Counter("troupe_drafter_tokens_total", kByDrafter, drafted - accepted,
                      {{"drafter", drafter}, {"end", "rejected"}});
   }
-  families.Counter("troupe_drafting_seconds_total", "Time that a draft model took",
+  families.Counter("troupe_drafting_seconds_total", "Time that models took to draft",
                    drafts.drafting_seconds);
   families.Counter("troupe_draft_checks_total", "Drafts that were checked", drafts.checks);
   families.Gauge("troupe_draft_saved_seconds",
@@ -151,6 +151,12 @@ void AddReads(const ExpertUsage& experts, MetricFamilies& families) {
                                    {"wasted", experts.prefetch_wasted}}) {
     families.Counter("troupe_prefetches_total", kAhead, loads, {{"end", end}});
   }
+  constexpr auto kOfDrafts =
+      "Loads begun as drafts named their experts, by whether the next pass asked for them";
+  families.Counter("troupe_draft_reads_total", kOfDrafts, experts.draft_reads_used,
+                   {{"end", "used"}});
+  families.Counter("troupe_draft_reads_total", kOfDrafts,
+                   experts.draft_reads - experts.draft_reads_used, {{"end", "unused"}});
   AddForesight(experts.foresight, families);
   constexpr auto kLossy = "Answers that are not exact; none unless somebody allowed them";
   for (const auto& [kind, slots] : {std::pair{"substituted", experts.substituted},

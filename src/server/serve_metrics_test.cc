@@ -164,6 +164,8 @@ TEST_F(ServeMetricsTest, ReadsPrefetchesAndInexactAnswersAreTold) {
   experts.prefetch_late = 6;
   experts.prefetch_cancelled = 7;
   experts.prefetch_wasted = 8;
+  experts.draft_reads = 20;
+  experts.draft_reads_used = 15;
   experts.substituted = 9;
   experts.dropped = 10;
   experts.low_assignments = 11;
@@ -175,7 +177,8 @@ TEST_F(ServeMetricsTest, ReadsPrefetchesAndInexactAnswersAreTold) {
         "troupe_reading_seconds_total 3.5", "troupe_stall_seconds_total 4.5",
         R"(troupe_prefetches_total{end="useful"} 5)", R"(troupe_prefetches_total{end="late"} 6)",
         R"(troupe_prefetches_total{end="cancelled"} 7)",
-        R"(troupe_prefetches_total{end="wasted"} 8)",
+        R"(troupe_prefetches_total{end="wasted"} 8)", R"(troupe_draft_reads_total{end="used"} 15)",
+        R"(troupe_draft_reads_total{end="unused"} 5)",
         R"(troupe_inexact_total{kind="substituted"} 9)",
         R"(troupe_inexact_total{kind="dropped"} 10)", R"(troupe_inexact_total{kind="low_copy"} 11)",
         R"(troupe_inexact_total{kind="peer_bf16"} 12)",

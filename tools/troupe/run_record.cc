@@ -75,6 +75,8 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["experts_guessed"] = usage.guessed;
   record["experts_expected"] = usage.expected;
   record["experts_left_out"] = usage.left_out;
+  record["draft_reads"] = usage.draft_reads;
+  record["draft_reads_used"] = usage.draft_reads_used;
   record["foresight"] = ToJson(usage.foresight);
   Json hits = Json::Array(), asks = Json::Array();
   for (const LayerHits& layer : usage.layers) {
@@ -209,7 +211,7 @@ void ExplainSpeculation(const Engine& engine, const Usage& usage) {
   const SpeculationUse& drafts = usage.speculation;
   if (!engine.plan().drafters.any()) return Remark("speculation: off\n");
   if (drafts.drafting_seconds > 0) {
-    Remark("speculation: the draft model took {:.2f} s\n", drafts.drafting_seconds);
+    Remark("speculation: models took {:.2f} s to draft\n", drafts.drafting_seconds);
   }
   if (drafts.checks == 0) {
     return Remark("speculation: no draft was worth a check{}\n",
@@ -224,6 +226,10 @@ void ExplainSpeculation(const Engine& engine, const Usage& usage) {
     if (by.drafted == 0) continue;
     Remark("speculation: {} of {} right by {}\n", by.accepted, by.drafted,
            Name(static_cast<DraftSource>(source)));
+  }
+  if (const ExpertUsage& experts = usage.experts; experts.draft_reads > 0) {
+    Remark("speculation: drafts began {} reads, and their checks asked for {} of them\n",
+           experts.draft_reads, experts.draft_reads_used);
   }
 }
 

@@ -26,6 +26,8 @@ class DraftSequence {
   // Appends some tokens, most_rows at most; gives the logits after the last, valid until the next
   // call to any sequence of the model.
   virtual Result<std::span<const float>> Feed(std::span<const TokenId> tokens) = 0;
+  // A draft has been drawn up: what it read of its own guesses may go.
+  virtual void Rest() {}
 };
 
 class DraftModel {

@@ -17,18 +17,19 @@ struct DraftChoice {
   bool grammar = false;
   bool wrong = false, random = false;  // controls
   bool model = false;                  // where there is a draft model (draft_model.h)
+  bool resident = false;               // the model itself, by the experts in memory alone
 
-  bool any() const { return lookup || grammar || wrong || random || model; }
+  bool any() const { return lookup || grammar || wrong || random || model || resident; }
   bool operator==(const DraftChoice&) const = default;
 };
 
-// "auto" (all but the controls), "off", "lookup", "grammar", "draft" (a draft model), and the
-// controls "wrong" and "random". kInvalidArgument names the others.
+// "auto" (all but the controls), "off", "lookup", "grammar", "draft" (a draft model), "resident",
+// and the controls "wrong" and "random". kInvalidArgument names the others.
 Result<DraftChoice> ParseDraftChoice(std::string_view name);
 std::vector<std::string> DraftChoiceNames();
 
-// Of one answer, without a draft model's. `tokens`: of its prompt and itself, at most. The
-// constraint is the one it follows, or null.
+// Of one answer, without a draft model's and those by residents. `tokens`: of its prompt and
+// itself, at most. The constraint is the one it follows, or null.
 std::vector<std::unique_ptr<Drafter>> MakeDrafters(
     const DraftChoice& choice, std::size_t tokens,
     const std::shared_ptr<const TokenConstraint>& constraint);

@@ -6,10 +6,11 @@
 namespace troupe {
 
 ModelDrafter::ModelDrafter(std::unique_ptr<DraftSequence> sequence, DraftSampling sampling,
-                           SamplerScratch& scratch)
+                           SamplerScratch& scratch, DraftSource source)
     : sequence_(std::move(sequence)),
       sampling_(std::move(sampling)),
       sampler_(Sampler::Make(sampling_.sampling).value()),
+      source_(source),
       scratch_(scratch) {}
 
 void ModelDrafter::Append(std::span<const TokenId> tokens, Part) {
@@ -55,7 +56,13 @@ Draft ModelDrafter::Propose(std::size_t most) {
   if (failed_) return draft;
   common_ = Common();
   sequence_->Truncate(common_);
-  if (!Feed(std::span(text_).subspan(common_))) return draft;
+  if (Feed(std::span(text_).subspan(common_))) Guess(most, draft);
+  sequence_->Rest();
+  return draft;
+}
+
+// From the logits of the text's last token on.
+void ModelDrafter::Guess(std::size_t most, Draft& draft) {
   Sampler sampler = sampler_;
   std::optional<TokenConstraint> constraint;
   if (sampling_.constraint != nullptr) constraint = *sampling_.constraint;
@@ -74,7 +81,6 @@ Draft ModelDrafter::Propose(std::size_t most) {
     draft.tokens.push_back(*token);
     if (draft.tokens.size() == most || !Feed({&*token, 1})) break;
   }
-  return draft;
 }
 
 }  // namespace troupe

@@ -28,11 +28,11 @@ class ModelDrafter final : public Drafter {
   // All drafts count as having this much evidence: the level whose odds at first are two of three.
   static constexpr std::size_t kEvidence = 8;
 
-  // The scratch must outlive it; the sampling's options have been validated.
+  // The scratch must outlive it; the sampling's options have been validated. kModel or kResident.
   ModelDrafter(std::unique_ptr<DraftSequence> sequence, DraftSampling sampling,
-               SamplerScratch& scratch);
+               SamplerScratch& scratch, DraftSource source = DraftSource::kModel);
 
-  DraftSource source() const override { return DraftSource::kModel; }
+  DraftSource source() const override { return source_; }
   void Append(std::span<const TokenId> tokens, Part part) override;
 
   // Tokens of the text that its model has not read, or has to read again.
@@ -48,10 +48,12 @@ class ModelDrafter final : public Drafter {
   // What the sequence begins with of the text, without its last token: what follows that is wanted.
   std::size_t Common() const;
   bool Feed(std::span<const TokenId> tokens);
+  void Guess(std::size_t most, Draft& draft);
 
   std::unique_ptr<DraftSequence> sequence_;
   DraftSampling sampling_;
   Sampler sampler_;
+  DraftSource source_;
   SamplerScratch& scratch_;
   std::vector<TokenId> text_;
   mutable std::size_t common_ = 0;  // at least: so much of text and sequence was found the same
