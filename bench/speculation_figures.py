@@ -8,6 +8,7 @@ import heart_figures
 LEAST_COPY = {100: 1.8, 50: 1.6}  # by the percent of experts in memory
 LEAST_PROSE = 0.98
 LEAST_ADVERSARY = 0.98
+LEAST_RESIDENT = {50: 1.15}  # the others as prose
 
 
 def ratio(cell):
@@ -18,6 +19,8 @@ def ratio(cell):
 def bar(cell):
     if cell["part"] == "copy":
         return LEAST_COPY.get(cell["share"])
+    if cell["part"] == "resident":
+        return LEAST_RESIDENT.get(cell["share"], LEAST_PROSE)
     return LEAST_PROSE if cell["part"] == "prose" else LEAST_ADVERSARY
 
 
@@ -30,13 +33,18 @@ def _row(cell):
     right = _median(cell, "on", "accepted") / drafted if drafted else 0
     read = [_median(cell, side, "bytes_read") / tokens / 2**20 for side in ("off", "on")]
     found = ratio(cell)
-    return (f"  {cell['text']:<16} {cell['drafter']:<7} {cell['share']:4d} % {_median(cell, 'off', 'tokens_per_s'):8.1f} "
+    return (f"  {cell['text']:<16} {cell['drafter']:<8} {cell['share']:4d} % {_median(cell, 'off', 'tokens_per_s'):8.1f} "
             f"{_median(cell, 'on', 'tokens_per_s'):8.1f} {found.middle:6.2f} [{found.low:.2f}, {found.high:.2f}] "
-            f"{drafted / tokens:8.2f} {100 * right:6.0f} % {read[0]:8.1f} {read[1]:8.1f}")
+            f"{drafted / tokens:8.2f} {100 * right:6.0f} % {read[0]:8.1f} {read[1]:8.1f}{_draft_reads(cell)}")
+
+
+def _draft_reads(cell):
+    begun, used = cell.get("draft_reads", (0, 0))
+    return f"   drafts began {begun} reads, {100 * used / begun:.0f} % of use" if begun else ""
 
 
 def table(part, cells):
-    head = (f"\n{part}\n  text             drafts  memory  off t/s   on t/s  ratio               drafted/t  right "
+    head = (f"\n{part}\n  text             drafts   memory  off t/s   on t/s  ratio               drafted/t  right "
             "  MiB/t off      on")
     return "\n".join([head, *map(_row, cells)])
 

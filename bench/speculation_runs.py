@@ -57,6 +57,14 @@ class _Server:
         self._process.wait(timeout=_LONGEST)
         self._process.stderr.close()
 
+    def draft_reads(self):
+        """Begun by drafts so far, and of them those that the next pass asked for."""
+        with urllib.request.urlopen(self._address + "/metrics", timeout=_LONGEST) as response:
+            page = response.read().decode()
+        used, unused = (int(re.search(rf'troupe_draft_reads_total{{end="{end}"}} (\d+)', page)[1])
+                        for end in ("used", "unused"))
+        return used + unused, used
+
     def ask(self, body):
         request = urllib.request.Request(self._address + "/v1/completions", json.dumps(body).encode())
         with urllib.request.urlopen(request, timeout=_LONGEST) as response:
@@ -120,6 +128,13 @@ class Runs:
             yield from self._compare("draft", "model", share, self._prose_asks(), 3 if self._quick else 7,
                                      ("--speculate", "draft", "--draft", fewer_bits))
 
+    def resident(self, shares):
+        """By the model itself, with the experts in memory alone: off where all of them are there."""
+        for share in shares:
+            if share < 100:
+                yield from self._compare("resident", "resident", share, self._prose_asks(),
+                                         3 if self._quick else 7)
+
     def adversary(self, shares):
         asks = self._prose_asks()[:1]
         for share in shares:
@@ -141,12 +156,14 @@ class Runs:
                 stack.callback(sides[side].close)
             for name, body in asks:
                 cell = {"part": part, "drafter": drafter, "share": share, "text": name, "off": [], "on": []}
+                before = sides["on"].draft_reads()
                 for _ in range(rounds + 1):  # the first one fills caches
                     for side, server in sides.items():
                         cell[side].append(server.ask(body))
                 texts = {answer["text"] for side in sides for answer in cell[side]}
                 if len(texts) != 1:
                     raise measured_run.RunFailed(f"{part}, {name}, {share} %: drafts have changed the answer")
+                cell["draft_reads"] = [now - then for now, then in zip(sides["on"].draft_reads(), before)]
                 for side in sides:
                     cell[side] = [{k: v for k, v in answer.items() if k != "text"}
                                   for answer in cell[side][1:]]
