@@ -104,6 +104,7 @@ void MissFlow::OnPassBegins(const PassFacts& pass) {
     if (named_ahead_ != nullptr) named_ahead_->OnDraftPass();
     return;
   }
+  guess_pins_.clear();
   guesses_.OnPassBegins(pass);
   DropUnwantedLowCopies();
   prefetch_->OnPassBegins(pass);
@@ -280,6 +281,16 @@ void MissFlow::OnGuessesChecked(std::span<const std::uint32_t> right) {
     }
     prefetch_->OnGuessRight(choices);
   });
+  guess_pins_.clear();
+}
+
+// The policy knows nothing of such an expert's use before the check, and would evict it for the
+// next layer's: it has not been asked for in a long time. Half of the slots at most.
+void MissFlow::KeepForGuesses(const OpenDemand& demand, ExpertId id, std::uint32_t tokens) {
+  if (!guesses_.any() || drafts() || demand.whose != DemandOf::kPass) return;
+  if (guess_pins_.size() >= cache_.shape().slots / 2) return;
+  if (!choices_.AskersOf(id.layer, {.expert = id.expert, .tokens = tokens}).empty()) return;
+  guess_pins_.push_back(cache_.PinResident(id));
 }
 
 void MissFlow::CountUses(std::uint32_t layer, const ExpertDemand& wanted, bool hit) {
@@ -300,6 +311,7 @@ void MissFlow::AddReady(OpenDemand& demand, ExpertId id, std::uint32_t tokens) {
       group_uses_[g].low += choices_.RowsOf(id.layer, g, {.expert = id.expert, .tokens = tokens});
     }
   }
+  KeepForGuesses(demand, id, tokens);
   demand.hand_out.Add({.expert = id.expert, .slot = cache_.SlotOf(id), .copy = copy},
                       cache_.PinResident(id));
 }
@@ -331,7 +343,10 @@ bool MissFlow::MustWait(DemandId id) {
   OpenDemand& demand = At(id);
   if (!demand.error.ok() || demand.IsDone() || NextIsReady(demand)) return false;
   // The layer under way goes before residents kept for the next one.
-  if (port_.idle()) prefetch_->ReleaseAll();
+  if (port_.idle()) {
+    prefetch_->ReleaseAll();
+    guess_pins_.clear();
+  }
   Place();
   if (NextIsReady(demand)) return false;
   demand.out_of_turn = port_.idle();

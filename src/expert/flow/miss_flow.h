@@ -157,6 +157,7 @@ class MissFlow {
   Residence AskCache(const OpenDemand& demand, const ExpertDemand& wanted, ExpertCopy least);
   void CountUses(std::uint32_t layer, const ExpertDemand& wanted, bool hit);
   void AddReady(OpenDemand& demand, ExpertId id, std::uint32_t tokens);
+  void KeepForGuesses(const OpenDemand& demand, ExpertId id, std::uint32_t tokens);
 
   void Place();
   bool PlaceOne(OpenDemand& demand, ExpertId id);
@@ -183,6 +184,7 @@ class MissFlow {
   PassChoices choices_;
   GuessedRoutes guesses_;
   std::uint64_t guesses_learned_ = 0;
+  std::vector<ExpertCache::Pin> guess_pins_;  // of what guesses alone have used, until the check
   MissAnswers answers_;
 
   std::vector<std::unique_ptr<OpenDemand>> open_;   // oldest first

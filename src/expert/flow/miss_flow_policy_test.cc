@@ -60,5 +60,30 @@ TEST_F(MissFlowTest, ThePolicyLearnsOfADraftWhatTheTextHas) {
   EXPECT_EQ(flow_->cache().Find({0, 7}), Residence::kResident) << "read, though it was wrong";
 }
 
+// Else a draft's experts would go for those of the same draft's next layers, as the policy has not
+// heard of them for long.
+TEST_F(MissFlowTest, WhatGuessesAloneUseStaysUntilTheyAreChecked) {
+  const auto pass = [&](const std::vector<std::vector<std::uint32_t>>& layers) {
+    flow_->OnPassBegins({.groups = {{.sequence = 0, .rows = 2, .guessed = 1}}});
+    for (std::uint32_t layer = 0; layer < layers.size(); ++layer) {
+      std::vector<ExpertChoice> choices;
+      for (const std::uint32_t e : layers[layer]) choices.push_back({.expert = e, .weight = 1});
+      flow_->OnRouted(layer, {}, choices);
+      BringIn(layer, layers[layer]);
+    }
+  };
+  for (const std::uint32_t right : {1u, 0u}) {
+    Open(8);
+    pass({{0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1, 2, 3}});
+    for (const std::uint32_t guessed : {2u, 3u}) {
+      EXPECT_EQ(flow_->cache().Find({0, guessed}), Residence::kResident) << "before the check";
+    }
+    flow_->OnGuessesChecked({&right, 1});
+    flow_->OnPassBegins(OneGroup(0, Phase::kDecode, 1));
+    BringIn(0, {4, 5, 6});
+    EXPECT_EQ(flow_->cache().Find({0, 3}), right == 1 ? Residence::kResident : Residence::kAbsent);
+  }
+}
+
 }  // namespace
 }  // namespace troupe
