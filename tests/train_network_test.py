@@ -193,7 +193,7 @@ class Commands(unittest.TestCase):
         tokens = cls.work / "tokens-512"
         tokens.mkdir()
         domains = {}
-        for number, domain in enumerate(("prose", "sums")):
+        for number, domain in enumerate(("prose", "sums", "copy")):
             parts = {"train": made_tokens(number), "heldout": made_tokens(number + 9, 700)}
             for part, ids in parts.items():
                 ids.astype("<u2").tofile(tokens / f"{domain}.{part}.u16")
@@ -316,9 +316,11 @@ class Commands(unittest.TestCase):
         other = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
         said = self.call("evaluate", *arguments, "--record", "--compare", other, "--remark", "it knows these.")
         self.assertIn("bits a byte", said)
+        self.assertRegex(said, r"copy right +0 of 300, by chance 2\.")
         page = (self.work / "models/carded.md").read_text()
         for each in (hashlib.sha256(model.read_bytes()).hexdigest(), hashlib.sha256(data_path.read_bytes()).hexdigest(),
-                     "No GPU was used: 1 threads", "Against tiny-qwen2moe", "it knows these."):
+                     "No GPU was used: 1 threads", "Against tiny-qwen2moe", "it knows these.",
+                     "`exercises/copy.jsonl`", "| copy | 300 |"):
             self.assertIn(each, page)
         facts = json.loads((self.work / "models/carded.card.json").read_text())
         # An untrained model knows nothing of bytes: 512 pieces alike, of one byte each.

@@ -5,10 +5,12 @@ import pathlib
 import corpus_files
 import sources
 
+EXERCISES = "exercises"  # the folder beside a card, with the task files of exercises
+
 
 def facts(name, saved, preset, manifest, files):
     """What is known when the training has ended; evaluate adds `files`, `evaluation`, `samples` and
-    `compared`. `files`: identities of what an export wrote (f16, evaluation_file)."""
+    `compared`. `files`: identities of what an export wrote (f16, evaluation_file, exercise_files)."""
     run, shape, network = saved["run"], preset.shape, saved["run"]["network"]
     weights = sum(tensor.numel() for tensor in network.values())
     routed = sum(tensor.numel() for key, tensor in network.items() if ".experts." in key and "router" not in key)
@@ -33,9 +35,9 @@ def keep_measured(card, before):
     """What an earlier card of the same weights says of other files stays as long as it is true of these;
     returns lines that say what goes."""
     kept, gone = [], []
-    for key, on in (("files", ("f16",)), ("evaluation", ("f16", "evaluation_file")),
+    for key, on in (("files", ("f16",)), ("evaluation", ("f16", "evaluation_file", "exercise_files")),
                     ("samples", ("f16", "evaluation_file")), ("compared", ("f16", "evaluation_file"))):
-        same = all(before.get(each) == card[each] for each in on)
+        same = all((before.get(each) or {}) == (card.get(each) or {}) for each in on)
         (kept if same else gone).append(key)
         if same:
             card[key] = before.get(key, card[key])
@@ -74,12 +76,13 @@ def machine(found):
     return f"On one {found['device']}, torch {found['torch']}; minutes are time on the clock."
 
 
-def _training(training):
+def _training(training, exercises):
     unfinished = "" if training["finished"] else " **The training is not finished**: these are the weights of its last checkpoint."
     return (f"Trained from scratch for {training['minutes']:.1f} minutes on {training['tokens'] / 1e6:.2f} million tokens in "
             f"windows of {training['context']}, {training['batch']} a step, {training['steps']} steps, seed "
-            f"{training['seed']}. {machine(training['machine'])}{unfinished} It writes in the manner of its texts; it is "
-            "here for its routing, not for its answers.")
+            f"{training['seed']}. {machine(training['machine'])}{unfinished} It writes in the manner of its texts; "
+            + ("it is here for its answers to exercises, which can be lost." if exercises else
+               "it is here for its routing, not for its answers."))
 
 
 def _data(card):
@@ -110,12 +113,29 @@ def _evaluation(file, figures):
     keys = ("perplexity", "bigram", "unigram", "bigram of all", "unigram of all", "bits_per_byte")
     rows = [(domain, *(f"{each[key]:.2f}" for key in keys), f"{each['counted_tokens']['seen'] / 1e6:.2f} M",
              f"{each['counted_tokens']['all'] / 1e6:.2f} M") for domain, each in figures["domains"].items()]
-    by_operation = ", ".join(f"{word} {right} of {asked}" for word, (right, asked) in figures["sums_by_operation"].items())
-    return (f"### {file}\n\n" + _table(
+    table = f"### {file}\n\n" + _table(
         ("domain", "perplexity", "bigram, tokens seen", "unigram, tokens seen", "bigram, all tokens", "unigram, all tokens",
-         "bits a byte", "tokens seen", "all tokens"), rows) +
-        f"\n\nSums answered right: {figures['sums_right']} of {figures['sums']} ({by_operation}), none of which was in "
-        f"a training text in either order. One and the same answer to all would be right {figures['sums_by_one_answer']} times.")
+         "bits a byte", "tokens seen", "all tokens"), rows)
+    return "\n\n".join([table, *_sums(figures), *_exercises(figures)])
+
+
+def _exercises(figures):
+    if not figures.get("exercises"):
+        return []
+    rows = [(name, each["items"], f"{100 * each['chance']:.1f} %", f"{100 * each['right'] / each['items']:.1f} %",
+             "{:.1f} to {:.1f} %".format(*(100 * limit for limit in each["interval"])))
+            for name, each in figures["exercises"].items()]
+    return ["Exercises that were in no training text (`exercises/*.jsonl`), right if every token of the answer is the likeliest "
+            "where it stands. By chance: symbols that can be in the answer, without another thought.",
+            _table(("exercise", "items", "right by chance", "right", "95 % interval"), rows)]
+
+
+def _sums(figures):
+    if not figures["sums"]:
+        return []
+    by_operation = ", ".join(f"{word} {right} of {asked}" for word, (right, asked) in figures["sums_by_operation"].items())
+    return [(f"Sums answered right: {figures['sums_right']} of {figures['sums']} ({by_operation}), none of which was in "
+        f"a training text in either order. One and the same answer to all would be right {figures['sums_by_one_answer']} times.")]
 
 
 def _compared(card):
@@ -144,7 +164,7 @@ def page(card):
         f"uses {shape['top_k']}, a gated shared expert of width {shape['shared_width']}, {shape['vocabulary']} "
         f"SentencePiece pieces. {card['weights'] / 1e6:.1f} million weights, {card['weights_a_token'] / 1e6:.1f} "
         f"million used by a token.",
-        _training(card["training"]),
+        _training(card["training"], card.get("exercise_files")),
         "## Data", _data(card),
         "Documents were split before anything was learned from them; no run of 13 words of a held-out text is in a "
         f"training text{sums}.",
@@ -155,9 +175,10 @@ def page(card):
     if card["files"]:
         parts += ["## Files", _table(("file", "bytes", "SHA-256"), [
             (f"`{file}`", each["bytes"], f"`{each['sha256']}`") for file, each in (
-                *card["files"].items(), (f"{card['name']}.evaluation.json", card["evaluation_file"]))])]
+                *card["files"].items(), (f"{card['name']}.evaluation.json", card["evaluation_file"]),
+                *((f"{EXERCISES}/{file}", each) for file, each in card.get("exercise_files", {}).items()))])]
     if card["evaluation"]:
-        parts += ["## Held-out text and sums",
+        parts += ["## Held-out text and exercises" if card.get("exercise_files") else "## Held-out text and sums",
                   "`tools/train/evaluate` prints these figures. Bigram and unigram were told the domain, which the model "
                   "was not; \"tokens seen\" are those of the domain that the model saw in training, \"all tokens\" all "
                   "that there are. The bars are held against those of the tokens seen.",

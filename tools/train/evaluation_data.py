@@ -9,18 +9,23 @@ import json
 
 import baselines
 import corpus_files
+import exercises
 import sums
 import token_files
 import window_text
 
 TOKENS = 12288  # of each domain, at most
 SUMS = 200
+EXERCISES = 300  # of each kind
 
 PROMPTS = {
     "prose": "The kernel", "python": "def read_lines(path):\n", "c": "static int device_probe(struct",
     "german": "Die Option", "french": "Cette option",
     "questions": "Question: Which planet is known as the red planet?\nAnswer:",
-    "sums": "What is 12 plus 30?\nA:"}
+    "sums": "What is 12 plus 30?\nA:",
+    "recall": "recall a z c y e x g w i v k u m t o s : a", "copy": "copy z x v t r p n l j h :",
+    "sort": "sort z a y c x e :", "close": "close ( [ { < ( [ :", "pattern": "pattern a z b y a z b y a z :",
+    "shift": "shift b d f h j l n p :", "reverse": "reverse b d f h j l n p :"}
 
 
 def make(tokens_folder, manifest, window, vocabulary, seed, taken, piece_bytes):
@@ -28,7 +33,7 @@ def make(tokens_folder, manifest, window, vocabulary, seed, taken, piece_bytes):
     the tokens of those windows ("seen"), and on all training tokens of the domain ("all")."""
     domains = list(manifest["domains"])
     data = {"window": window, "domains": {},
-            "sums": sums.examination(seed, SUMS, manifest.get("sums_split", "ordered")),
+            "sums": sums.examination(seed, SUMS, manifest.get("sums_split", "ordered")) if "sums" in domains else [],
             "prompts": {domain: PROMPTS[domain] for domain in domains}}
     for number, domain in enumerate(domains):
         held = token_files.read(tokens_folder, domain, "heldout")
@@ -42,6 +47,15 @@ def make(tokens_folder, manifest, window, vocabulary, seed, taken, piece_bytes):
             "seen": baselines.count(*seen, ids, window, vocabulary),
             "all": baselines.count(training[:-1], training[1:], ids, window, vocabulary)}
     return data
+
+
+def write_exercises(folder, manifest, seed):
+    """FOLDER/NAME.jsonl of each exercise that is a domain; the paths."""
+    paths = [folder / f"{name}.jsonl" for name in exercises.NAMES if name in manifest["domains"]]
+    for path in paths:
+        folder.mkdir(parents=True, exist_ok=True)
+        corpus_files.write_whole(path, exercises.task_file(path.stem, seed, EXERCISES))
+    return paths
 
 
 def write(path, data):

@@ -2,7 +2,7 @@
 
 The bars: every domain's perplexity at most three quarters of a bigram's that was told the domain and counted
 on the very tokens that the model has seen of it, and half of such a unigram's; figures as the card has them
-(sums among them, beside what always giving the most frequent answer would bring), to a hundredth (kernels may differ between machines in the last bits, and a greedy answer with them); the
+(sums among them, beside what always giving the most frequent answer would bring, and answers to exercises), to a hundredth (kernels may differ between machines in the last bits, and a greedy answer with them); the
 file's hash exactly the card's.
 """
 import collections
@@ -58,7 +58,20 @@ def counted(each, window):
     return figures
 
 
-def measure(binary, model, data, folder):
+def answered(binary, model, files):
+    """By exercise: how many of its questions, and how many were answered right."""
+    if not files:
+        return {}
+    record = troupe(binary, "eval", model, "--tasks", *files, "--threads", 1, "--json", "-")
+    found = {}
+    for path, task in zip(files, record["tasks"]):
+        chances = [json.loads(line)["chance"] for line in path.read_text(encoding="utf-8").splitlines()]
+        found[path.stem] = {"items": task["items"], "right": task["right"], "interval": task["accuracy_interval"],
+                            "chance": sum(chances) / len(chances)}
+    return found
+
+
+def measure(binary, model, data, folder, exercise_files=()):
     figures, bits = {"domains": {}}, bits_per_byte(binary, model, data, folder)
     for domain, each in data["domains"].items():
         ids = folder / "held-out.ids"
@@ -71,6 +84,7 @@ def measure(binary, model, data, folder):
             "perplexity": record["perplexity"], "tokens": record["tokens"], "bits_per_byte": bits[domain],
             "counted_tokens": {key: each[key]["total"] for key in ("seen", "all")},
             **counted(each, data["window"])}
+    figures["exercises"] = answered(binary, model, exercise_files)
     by_operation = {}
     for question, right in data["sums"]:
         said = generate(binary, model, 8, "--prompt", question)["text"]
@@ -78,8 +92,8 @@ def measure(binary, model, data, folder):
         tally[0] += said.split("\n")[0].strip() == right
         tally[1] += 1
     figures["sums_by_operation"] = by_operation
-    figures["sums_by_one_answer"] = max(collections.Counter(right for _, right in data["sums"]).values())
-    figures["sums_right"], figures["sums"] = map(sum, zip(*by_operation.values()))
+    figures["sums_by_one_answer"] = max(collections.Counter(right for _, right in data["sums"]).values(), default=0)
+    figures["sums_right"], figures["sums"] = (sum(each[i] for each in by_operation.values()) for i in range(2))
     return figures
 
 
@@ -116,4 +130,8 @@ def _unlike_card(model, figures, facts):
                 wrong.append(f"{model.name}: {domain}: {key} {each[key]:.3f}, its card says {before:.3f}")
     if not abs(figures["sums_right"] - stated["sums_right"]) <= LIKE_CARD * figures["sums"]:
         wrong.append(f"{model.name}: {figures['sums_right']} sums right, its card says {stated['sums_right']}")
+    for name, each in figures.get("exercises", {}).items():
+        before = stated.get("exercises", {}).get(name, {}).get("right", math.nan)
+        if not abs(each["right"] - before) <= LIKE_CARD * each["items"]:
+            wrong.append(f"{model.name}: {name}: {each['right']} answers right, its card says {before}")
     return wrong

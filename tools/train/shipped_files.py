@@ -45,4 +45,6 @@ def complaints(folder):
         for file, stated in facts["files"].items():
             wrong += wrong_identity(folder / file, stated)
         wrong += wrong_identity(folder / f"{name}.evaluation.json", facts["evaluation_file"])
+        for file, stated in facts.get("exercise_files", {}).items():
+            wrong += wrong_identity(folder / "exercises" / file, stated)
     return wrong
