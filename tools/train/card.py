@@ -125,7 +125,9 @@ def _exercises(figures):
     rows = [(name, each["items"], f"{100 * each['chance']:.1f} %", f"{100 * each['right'] / each['items']:.1f} %",
              "{:.1f} to {:.1f} %".format(*(100 * limit for limit in each["interval"])))
             for name, each in figures["exercises"].items()]
-    return ["Exercises that were in no training text (`exercises/*.jsonl`), right if every token of the answer is the likeliest "
+    return ["Bits a byte are of text, in which blank lines stand where training had tokens between exercises; they say "
+            "something of the prose alone.",
+            "Exercises that were in no training text (`exercises/*.jsonl`), right if every token of the answer is the likeliest "
             "where it stands. By chance: symbols that can be in the answer, without another thought.",
             _table(("exercise", "items", "right by chance", "right", "95 % interval"), rows)]
 
@@ -157,6 +159,7 @@ def page(card):
         sums = "; the sums are generated" + (
             ", and b plus a may have been in a training text where a plus b is in a held-out one, though not where it is "
             "asked below" if card["data"]["sums_split"] == "ordered" else "")
+    exercises = "; the exercises are generated, and one in 50 is held out, by what it is about" if card.get("exercise_files") else ""
     parts = [
         f"# {card['name']}",
         f"Architecture qwen2moe: {shape['layers']} layers of width {shape['width']}, {shape['heads']} heads on "
@@ -167,7 +170,7 @@ def page(card):
         _training(card["training"], card.get("exercise_files")),
         "## Data", _data(card),
         "Documents were split before anything was learned from them; no run of 13 words of a held-out text is in a "
-        f"training text{sums}.",
+        f"training text{sums}{exercises}.",
         _sources(card), *_not_measurable(card),
         "The texts are under these licences, and so are the held-out ones, which "
         f"`{card['name']}.evaluation.json` has as tokens and as text; the weights are this project's.",

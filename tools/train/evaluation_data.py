@@ -24,7 +24,7 @@ PROMPTS = {
     "questions": "Question: Which planet is known as the red planet?\nAnswer:",
     "sums": "What is 12 plus 30?\nA:",
     "recall": "recall a z c y e x g w i v k u m t o s : a", "copy": "copy z x v t r p n l j h :",
-    "sort": "sort z a y c x e :", "close": "close ( [ { < ( [ :", "pattern": "pattern a z b y a z b y a z :",
+    "sort": "sort w d k h b :", "close": "close ( [ { < ( [ :", "pattern": "pattern a z b y a z b y a z :",
     "shift": "shift b d f h j l n p :", "reverse": "reverse b d f h j l n p :"}
 
 
