@@ -19,6 +19,7 @@ class MeasuredRun:
     # Processors that everything else on the machine (a hypervisor's other guests included) kept
     # busy meanwhile, on average.
     others: float
+    cpu_s: float = 0.0  # of all its threads
 
 
 class RunFailed(Exception):
@@ -48,7 +49,8 @@ def run(command, env=None):
             said = err.read().decode(errors="replace").strip().splitlines() or ["nothing"]
             shown = textwrap.shorten(" ".join(command), 300, placeholder=" …")
             raise RunFailed(f"{shown}: exit code {code}, said last: {said[-1]}")
-        return MeasuredRun(stdout=out.read().decode(), others=max(0.0, others / seconds))
+        return MeasuredRun(stdout=out.read().decode(), others=max(0.0, others / seconds),
+                           cpu_s=usage.ru_utime + usage.ru_stime)
 
 
 class Troupe:

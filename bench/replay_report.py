@@ -77,7 +77,7 @@ def write(path, figures, runner):
     plots.mkdir(parents=True, exist_ok=True)
     pictures = []
     for name in figures["hits"]:
-        runner.run("replay", runner.trace(name), "--pass", 1, "--plot", plots / f"hits-{name}.svg")
+        runner.commands.run("replay", runner.trace(name), "--pass", 1, "--plot", plots / f"hits-{name}.svg")
         pictures.append(f"![Hits over the size of the cache, {name}]({path.stem}/hits-{name}.svg)")
     memory = figures["memory"]
     hits = "\n\n".join(hit_table(name, played) for name, played in figures["hits"].items())

@@ -5,6 +5,9 @@ import pathlib
 import statistics
 import subprocess
 
+import measured_run
+import troupe_commands
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODEL = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
 DEEPSEEK = "routing/deepseek-v2-lite-esft"
@@ -21,24 +24,17 @@ MOST_GROWTH = 16 * 2**20  # of the peak, over a trace many times as long
 class Runner:
     def __init__(self, build, data, folder):
         self._troupe = pathlib.Path(build) / "tools/troupe/troupe"
+        self.commands = troupe_commands.Commands(self._troupe)
         self._replay_test = pathlib.Path(build) / "src/sim/replay/replay_test"
         self._folder = folder
         for name, meta, expert_bytes in TRACES:
-            self.run("trace", "convert", data / meta, "-o", self.trace(name), "--expert-bytes",
-                     expert_bytes)
+            self.commands.run("trace", "convert", data / meta, "-o", self.trace(name), "--expert-bytes", expert_bytes)
 
     def trace(self, name):
         return self._folder / f"{name}.trace"
 
-    def run(self, *arguments):
-        done = subprocess.run([self._troupe, *map(str, arguments)], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise SystemExit(f"troupe {' '.join(map(str, arguments))}: {done.stderr.strip()}")
-        return done.stdout
-
     def replay(self, trace, *options):
-        return json.loads(self.run("replay", trace, "--pass", 1, "--json", "-", *options))[0]
+        return self.commands.json("replay", trace, "--pass", 1, *options)[0]
 
     def play_all(self, budgets):
         """Every token alone, as if it had been generated."""
@@ -62,12 +58,12 @@ class Runner:
         for slots in ((40, 128) if quick else (8, 40, 96, 128, 200)):
             for share in ("layer", "global"):
                 for policy in LIVE_POLICIES:
-                    self.run("run", MODEL, "--prompt", "The scheduler picks the next task and",
-                             "-n", 48, "--temperature", 0, "--ignore-eos", "--threads", 1, "--slots",
-                             slots, "--cache", policy, "--cache-share", share, "--predict", "none",
-                             "--trace", trace, "--json", record)
+                    self.commands.run(
+                        "run", MODEL, "--prompt", "The scheduler picks the next task and", "-n", 48, "--temperature", 0,
+                        "--ignore-eos", "--threads", 1, "--slots", slots, "--cache", policy, "--cache-share", share,
+                        "--predict", "none", "--trace", trace, "--json", record)
                     live = json.loads(record.read_text())
-                    again = json.loads(self.run("replay", trace, "--as-recorded", "--json", "-"))
+                    again = self.commands.json("replay", trace, "--as-recorded")
                     result = again[0]["results"][0]
                     runs.append({"slots": slots, "share": share, "policy": policy,
                                  "live_hits": live["expert_hits"],
@@ -93,7 +89,7 @@ class Runner:
         """Peak resident bytes with a trace, and with as many of it in one file; all policies."""
         longer = self._folder / "longer.trace"
         once = self.trace("gpt-oss-20b")
-        self.run("trace", "merge", *[once] * times, "-o", longer)
+        self.commands.run("trace", "merge", *[once] * times, "-o", longer)
         figures = {"times": times, "bytes": once.stat().st_size, "longer_bytes": longer.stat().st_size,
                    "once_peak": self._peak(once), "longer_peak": self._peak(longer)}
         longer.unlink()
@@ -105,7 +101,7 @@ class Runner:
             _, status, usage = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
         if child.returncode != 0:
-            raise SystemExit(f"troupe replay {trace} failed")
+            raise measured_run.RunFailed(f"troupe replay {trace} failed")
         return usage.ru_maxrss * 1024
 
     def check_brute_force(self):
