@@ -1,8 +1,10 @@
 """The runs of bench/fate: one model, several ways to have its experts in time, links of several
 speeds. What is made of the figures is fate_report.py's.
 """
+import contextlib
 import json
 import pathlib
+import shutil
 import statistics
 
 import disk_speed
@@ -19,6 +21,7 @@ PREFILLS = (128, 256, 512)
 BUDGETS = (25, 50, 75)  # % of the experts in memory
 # What one expert's load takes of a layer's time on the paper's two machines, and a slower one.
 LAYER_TIMES = (0.5, 2, 8)
+TIER_LAYER_TIMES = LAYER_TIMES[0]  # of the medium that is held in memory
 SHALLOW = 3             # layers kept fully by Fate, as the paper has it for Qwen1.5-MoE
 
 # What each system is made of; slots beside the budget's where it has no cache to speak of.
@@ -49,7 +52,8 @@ ABLATION = {
 
 
 class Comparison:
-    def __init__(self, troupe, folder, quick):
+    def __init__(self, troupe, folder, quick, memory_folder=pathlib.Path("/dev/shm")):
+        self._memory_folder = memory_folder
         self._troupe = measured_run.Troupe(troupe, folder, "fate")
         self._folder, self._quick = folder, quick
         self._rounds, self._prompt_rounds = (1, 1) if quick else (2, 5)  # a prompt takes about a second
@@ -58,15 +62,49 @@ class Comparison:
         self._profile = folder / "fate.profile.json"
         self._prompts_differing = 0
 
-    def measure(self):
-        calibration = self._calibrate()
+    def _look(self):
+        """With everything in memory: the record, layers, experts in all, an expert's bytes and a layer's seconds."""
         self._ids = self._prompt_ids()
         memory = self._generate(self._ids[:PROMPT], DECODE, [])
         inspected = self._troupe.record("inspect", self._model)
         layers = sum(layer["expert_bytes"] > 0 for layer in inspected["layer_bytes"])
         experts = layers * inspected["experts"]
         expert_bytes = sum(l["expert_bytes"] for l in inspected["layer_bytes"]) // experts
-        layer_s = 1 / memory["decode_tokens_per_s"] / layers
+        return memory, layers, experts, expert_bytes, 1 / memory["decode_tokens_per_s"] / layers
+
+    def measure_tier(self):
+        self._calibrate()
+        memory, _, experts, expert_bytes, layer_s = self._look()
+        tier = self._memory_tier(experts, expert_bytes, layer_s, memory["token_ids"])
+        return {**tier, "prompts_differing": self._prompts_differing, "disturbed": self._troupe.disturbed}
+
+    def _memory_tier(self, experts, expert_bytes, layer_s, tokens):
+        """The experts held in memory, behind a link on which one takes half of a layer's time, if copying is so fast."""
+        wanted = expert_bytes / (TIER_LAYER_TIMES * layer_s)
+        with self._held_in_memory():
+            speed = disk_speed.copied_bytes_per_s(self._container, 1 << 30)
+            link = ["--link", str(int(wanted))] if speed > wanted else []
+            return {"layer_times": max(TIER_LAYER_TIMES, expert_bytes / speed / layer_s), "bytes_per_s": speed,
+                    "decode": self._decode(experts, link, tokens), "prefill": self._prefill(experts, link)}
+
+    @contextlib.contextmanager
+    def _held_in_memory(self):
+        size, copy, on_disk = self._container.stat().st_size, self._memory_folder / "troupe-fate.experts", self._container
+        if shutil.disk_usage(self._memory_folder).free < size:
+            raise measured_run.RunFailed(f"{self._memory_folder}: no room for {size >> 20} MiB of experts; "
+                                         "--memory-folder names another tmpfs")
+        self._troupe.say(f"holding {size >> 20} MiB of experts in {self._memory_folder}")
+        try:
+            shutil.copyfile(on_disk, copy)
+            self._container = copy
+            yield
+        finally:
+            self._container = on_disk
+            copy.unlink(missing_ok=True)
+
+    def measure(self):
+        calibration = self._calibrate()
+        memory, layers, experts, expert_bytes, layer_s = self._look()
         links = {"this disk": []}
         disk = disk_speed.sequential_bytes_per_s(self._container, 1 << 30)
         too_fast = []
@@ -86,6 +124,7 @@ class Comparison:
         for link, arguments in links.items():
             figures["decode"][link] = self._decode(experts, arguments, memory["token_ids"])
             figures["prefill"][link] = self._prefill(experts, arguments)
+        figures["tier"] = self._memory_tier(experts, expert_bytes, layer_s, memory["token_ids"])
         figures["ablation"] = self._ablation(experts, memory["token_ids"])
         figures["pairs"] = self._pairs(experts)
         figures["prompts_differing"] = self._prompts_differing
