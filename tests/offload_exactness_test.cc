@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "runtime/container_path.h"
 #include "runtime/session.h"
 #include "testing/temp_folder.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {
@@ -90,11 +92,13 @@ class OffloadExactness : public testing::TestWithParam<const char*> {
   }
 
   // A prompt of `prompt` tokens at once, the rest one by one.
-  Answer Feed(Engine& engine, std::size_t prompt) {
+  // `between` is called before each pass.
+  Answer Feed(Engine& engine, std::size_t prompt, const std::function<void()>& between = {}) {
     Session session = Session::Create(engine).value();
     Answer answer;
     for (std::size_t at = 0; at < kOffloadTokens;) {
       const std::size_t count = at == 0 ? prompt : 1;
+      if (between) between();
       const Status status = session.FeedForLogits(
           std::span(tokens_).subspan(at, count), 0, at == 0 ? Phase::kPrompt : Phase::kDecode,
           [&](std::size_t, std::span<const float> row) {
@@ -210,6 +214,30 @@ TEST_P(OffloadExactness, TheSameBytesForEveryPolicyShareReaderAndContainer) {
   }
   EXPECT_TRUE(readers.contains("threads"));
   if (readers.size() < 2) GTEST_SKIP() << "io_uring is refused here: read with threads alone";
+}
+
+TEST_P(OffloadExactness, TheSameBytesWhileTheCacheGrowsAndShrinks) {
+  Rng rng(TestSeed());
+  Pack();
+  for (const ReaderKind reader : {ReaderKind::kAuto, ReaderKind::kThreads}) {
+    EngineOptions options{.threads = 2};
+    options.offload.slots = 3 * all_ / 4;
+    options.offload.reader.kind = reader;
+    const auto engine = Engine::Open(path(), options).value();
+    const std::uint32_t most = engine->plan().memory.slots;
+    SlotUse use;
+    const Answer answer = Feed(*engine, 16, [&] {
+      const auto slots = static_cast<std::uint32_t>(2 + rng.Below(most - 1));
+      for (int step = 0; step < 3; ++step) use = engine->UseExpertSlots(slots);
+      EXPECT_EQ(use.slots, slots);
+    });
+    EXPECT_TRUE(SameBytes(answer.logits, resident_));
+    EXPECT_GT(use.given_back, most);
+    EXPECT_GT(use.taken_again, most);
+    EXPECT_GT(use.moved, 0u);
+    EXPECT_GT(use.returned, 0_B);
+    EXPECT_FALSE(use.refused);
+  }
 }
 
 TEST_P(OffloadExactness, TheSameBytesForAnyThreadsAndAnyCutOfThePrompt) {

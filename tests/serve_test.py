@@ -38,10 +38,11 @@ PROMPTS = ["The kernel", "One two three", "def main():", "Once upon a time", "In
 class Server:
     """A server of the tiny model; ended by SIGTERM at the end of a `with`."""
 
-    def __init__(self, *args, tls=None, env=None, model=TINY, files=None):
+    def __init__(self, *args, tls=None, env=None, model=TINY, files=None, group=None):
         self.tls = tls
         path = [] if model is None else [model]  # a configuration may name it
-        self.process = subprocess.Popen([TROUPE, "serve", *path, "--port", "0", *map(str, args)],
+        command = [TROUPE, "serve", *map(str, path), "--port", "0", *map(str, args)]
+        self.process = subprocess.Popen(command if group is None else group.command(command),  # a memory_cgroup's
                                         stderr=subprocess.PIPE, text=True, env=env,
                                         preexec_fn=files and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, files)))
         self.said = []

@@ -30,6 +30,11 @@ class AlignedBuffer {
   // The contents are unspecified.
   static Result<AlignedBuffer> Allocate(Bytes size, const BufferOptions& options = {});
 
+  // Gives the system back the whole pages from `offset` on, huge ones where they were asked for:
+  // what lies in them is lost, and who writes there later has new ones. False: the system refuses,
+  // as it does for locked memory.
+  bool GiveBackFrom(Bytes offset);
+
   AlignedBuffer(AlignedBuffer&& other) noexcept;
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
 
@@ -57,12 +62,13 @@ class AlignedBuffer {
     void operator()(std::byte* memory) const { std::free(memory); }
   };
 
-  AlignedBuffer(std::byte* memory, Bytes size, Bytes capacity)
-      : memory_(memory), size_(size), capacity_(capacity) {}
+  AlignedBuffer(std::byte* memory, Bytes size, Bytes capacity, Bytes page)
+      : memory_(memory), size_(size), capacity_(capacity), page_(page) {}
 
   std::unique_ptr<std::byte, Free> memory_;
   Bytes size_;
   Bytes capacity_;
+  Bytes page_ = kPage;
 };
 
 }  // namespace troupe

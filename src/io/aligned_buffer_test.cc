@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
 #include <limits>
+#include <string>
 #include <utility>
 
 // Lets an allocation that is too large fail under AddressSanitizer as it does without it.
@@ -12,6 +16,16 @@ extern "C" const char* __asan_default_options() { return "allocator_may_return_n
 
 namespace troupe {
 namespace {
+
+// Of this process's own memory.
+Bytes ResidentOwn() {
+  std::ifstream status("/proc/self/status");
+  for (std::string name; status >> name;) {
+    std::uint64_t kibibytes = 0;
+    if (name == "RssAnon:" && status >> kibibytes) return Bytes(kibibytes << 10);
+  }
+  return Bytes();
+}
 
 TEST(AlignedBuffer, HasTheAlignmentAndTheSizeAskedFor) {
   for (const Bytes alignment : {kCacheLine, kPage, kHugePage}) {
@@ -32,6 +46,23 @@ TEST(AlignedBuffer, HugePagesAreAHintThatNeverFails) {
   buffer.bytes().back() = std::byte{7};
   EXPECT_EQ(buffer.bytes().back(), std::byte{7});
   EXPECT_TRUE(AlignedBuffer::Allocate(100_B, {.huge_pages = true}).ok());
+}
+
+TEST(AlignedBuffer, GivesBackWholePagesAndKeepsWhatLiesBeforeThem) {
+  for (const bool huge : {false, true}) {
+    AlignedBuffer buffer =
+        AlignedBuffer::Allocate(16_MiB, {.alignment = kHugePage, .huge_pages = huge}).value();
+    std::ranges::fill(buffer.bytes(), std::byte{7});
+    const Bytes before = ResidentOwn();
+    ASSERT_TRUE(buffer.GiveBackFrom(6_MiB + 1_B));
+    EXPECT_GE(before - ResidentOwn(), huge ? 7_MiB : 9_MiB) << huge;
+    const std::span<const std::byte> kept = buffer.bytes().first((6_MiB + 1_B).count());
+    EXPECT_TRUE(std::ranges::all_of(kept, [](std::byte b) { return b == std::byte{7}; }));
+    EXPECT_EQ(buffer.bytes().back(), std::byte{0});
+    buffer.bytes().back() = std::byte{8};  // it has memory again
+    EXPECT_EQ(buffer.bytes().back(), std::byte{8});
+    EXPECT_TRUE(buffer.GiveBackFrom(16_MiB));  // nothing
+  }
 }
 
 TEST(AlignedBuffer, OfNoBytesIsStillABuffer) {

@@ -61,6 +61,13 @@ class AsyncReader {
     (void)memory;
     return false;
   }
+  // Of registered memory, before a part of it is given back to the system: what was registered
+  // together with that part is read into as any other memory from then on. REQUIRES: no read into
+  // it is under way. False: the kernel holds it as long as the reader lives.
+  virtual bool ForgetMemory(std::span<std::byte> memory) {
+    (void)memory;
+    return true;
+  }
 };
 
 enum class ReaderKind { kAuto, kUring, kThreads };

@@ -31,6 +31,7 @@ class ThrottledReader final : public AsyncReader {
   bool RegisterMemory(std::span<std::byte> memory) override {
     return behind_->RegisterMemory(memory);
   }
+  bool ForgetMemory(std::span<std::byte> memory) override { return behind_->ForgetMemory(memory); }
 
   // The link is a queue: a request's bytes pass after those of all earlier ones. Latencies overlap,
   // as on a real link.

@@ -102,6 +102,26 @@ class UringReader final : public AsyncReader {
     return any;
   }
 
+  bool ForgetMemory(std::span<std::byte> memory) override {
+    bool all = true;
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      const std::span<const std::byte> piece = pieces_[i];
+      if (piece.data() + piece.size() <= memory.data() ||
+          memory.data() + memory.size() <= piece.data()) {
+        continue;
+      }
+      const iovec nothing = {};
+      const int changed = io_uring_register_buffers_update_tag(
+          ring_.get(), static_cast<unsigned>(i), &nothing, nullptr, 1);
+      if (changed == 1) {
+        pieces_[i] = {};
+      } else {
+        all = false;
+      }
+    }
+    return all;
+  }
+
  private:
   struct Slot {
     ReadRequest request;

@@ -76,6 +76,27 @@ TEST_F(UringReaderTest, ReleasesRegisteredMemoryBeforeItIsGone) {
   EXPECT_EQ(PinnedMemory(), before);
 }
 
+TEST_F(UringReaderTest, MemoryThatIsForgottenCanBeGivenBackAndReadIntoAgain) {
+  auto memory = AlignedBuffer::Allocate(16_MiB, {.alignment = kPage}).value();
+  const std::string before = PinnedMemory();
+  auto reader = MakeUringReader(4).value();
+  if (!reader->RegisterMemory(memory.bytes().first(8 << 20)) ||
+      !reader->RegisterMemory(memory.bytes().subspan(8 << 20))) {
+    GTEST_SKIP() << "this process may not pin memory";
+  }
+  const std::string both = PinnedMemory();
+  EXPECT_TRUE(ReadsRight(*reader, memory.bytes().subspan(12 << 20, 100'000)));
+  ASSERT_TRUE(reader->ForgetMemory(memory.bytes().subspan(12 << 20)));
+  EXPECT_NE(PinnedMemory(), both);
+  EXPECT_NE(PinnedMemory(), before);  // the first half is still registered
+  ASSERT_TRUE(memory.GiveBackFrom(12_MiB));
+  EXPECT_TRUE(ReadsRight(*reader, memory.bytes().subspan(12 << 20, 100'000)));
+  EXPECT_TRUE(ReadsRight(*reader, memory.bytes().subspan(9 << 20, 100'000)));
+  EXPECT_TRUE(ReadsRight(*reader, memory.bytes().first(100'000)));
+  ASSERT_TRUE(reader->ForgetMemory(memory.bytes()));
+  EXPECT_EQ(PinnedMemory(), before);
+}
+
 TEST_F(UringReaderTest, ReadsPlainlyWhereTheProcessMayNotPinSoMuch) {
   constexpr int kCannotBecomeAnother = 2;
   const pid_t child = ::fork();

@@ -215,6 +215,10 @@ std::optional<Status> Engine::GoOnHoldingExperts() {
   return offloaded_->GoOnHolding();
 }
 
+SlotUse Engine::UseExpertSlots(std::uint32_t slots) {
+  return offloaded_ == nullptr ? SlotUse() : offloaded_->UseSlots(slots);
+}
+
 std::optional<std::uint64_t> Engine::ChecksumOf(ExpertId id) const {
   if (offloaded_ == nullptr) return std::nullopt;
   return offloaded_->loads().store().ChecksumOf(id);

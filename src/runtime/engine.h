@@ -127,6 +127,9 @@ class Engine {
   // OffloadedExperts::GoOnHolding).
   void BeginHoldingExperts(std::uint32_t layer, std::span<const std::uint32_t> experts);
   std::optional<Status> GoOnHoldingExperts();
+  // Between passes: a step towards a cache of that many slots (OffloadedExperts::UseSlots). Nothing
+  // changes where all experts are in memory.
+  SlotUse UseExpertSlots(std::uint32_t slots);
   // By which its bytes can be told to be true (ExpertStore::ChecksumOf).
   std::optional<std::uint64_t> ChecksumOf(ExpertId id) const;
   // kNotFound: all are in memory, and nobody needs to ask.

@@ -51,6 +51,7 @@ OffloadedExperts::OffloadedExperts(std::unique_ptr<SlotLoads> loads, const Clock
     : loads_(std::move(loads)),
       clock_(clock),
       policy_(*policy),
+      most_slots_(cache.slots),
       quotas_(cache.quotas),
       flow_(std::move(cache), std::move(policy), std::move(predictor), *loads_, std::move(flow)) {}
 

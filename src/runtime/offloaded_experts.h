@@ -23,6 +23,7 @@
 #include "runtime/offload_report.h"
 #include "runtime/pass_times.h"
 #include "runtime/slot_loads.h"
+#include "runtime/slot_use.h"
 #include "runtime/timed_policy.h"
 
 namespace troupe {
@@ -87,6 +88,11 @@ class OffloadedExperts final : public ExpertSource {
   // until then ask again.
   bool Release(ExpertId id);
   HeldExperts& held();
+  // Between passes: a step towards a cache of that many slots, of those that it was made with, in
+  // as much time as some experts take to be copied. What is held, and a few slots for passes,
+  // stays. The memory of the others goes back to the system.
+  SlotUse UseSlots(std::uint32_t slots);
+  SlotUse slot_use() const;
   // Between passes: an expert's weights, read if they are not in memory, while `use` runs.
   Status WithExpert(ExpertId id, const std::function<void(const Mlp&)>& use);
 
@@ -148,17 +154,19 @@ class OffloadedExperts final : public ExpertSource {
   // Tells the judge once the layer has all of its misses.
   void JudgeLayer();
   void WaitForNext();
-  void ShareSlots();
+  void ShareSlots(std::uint32_t all);
 
   std::unique_ptr<SlotLoads> loads_;
   const Clock& clock_;
-  const TimedPolicy& policy_;                // the flow's
-  const std::vector<std::uint32_t> quotas_;  // while nothing is held
+  const TimedPolicy& policy_;  // the flow's
+  const std::uint32_t most_slots_;
+  const std::vector<std::uint32_t> quotas_;  // while nothing is held, of all slots
   MissFlow flow_;
   std::unique_ptr<HeldExperts> held_;          // once somebody asked: it is a large table
   std::map<ExpertId, ExpertCache::Pin> pins_;  // of what is held
   std::optional<Holding> holding_;             // what is being read to be held
   std::uint64_t passes_ = 0;                   // that have begun
+  SlotUse slot_use_;                           // its sums
   NoPeers nobody_;
   ExpertPeers* peers_ = &nobody_;
   RowForm peer_answers_ = RowForm::kFloat, pass_answers_ = RowForm::kFloat;

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/rng.h"
 #include "runtime/offloaded_for_test.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {
@@ -244,6 +246,79 @@ TEST_F(OffloadedExpertsTest, TellsOfEachMissOnce) {
   EXPECT_THAT(ToString(events.back()),
               HasSubstr("layer 1, expert 3: missed by 1 token; answer: load (nothing was "
                         "measured to choose by); slot"));
+}
+
+TEST_F(OffloadedExpertsTest, ASmallerCacheKeepsTheBytesOfWhatStaysAndGivesTheRestBack) {
+  constexpr std::uint32_t kAll = kMarkedLayers * kMarkedExperts;
+  Open(kAll);
+  Ask(0, {0, 1, 2, 3});
+  TakeAll(4);
+  Ask(1, {0, 1, 2, 3});
+  TakeAll(4);
+  Ask(1, {3});  // asked for last
+  TakeAll(1);
+  EXPECT_EQ(experts_->slot_use(), (SlotUse{.most = kAll,
+                                           .slots = kAll,
+                                           .with_memory = kAll,
+                                           .slot = experts_->loads().slot_bytes()}));
+  const SlotUse fewer = experts_->UseSlots(2);
+  EXPECT_EQ(fewer.slots, 2u);
+  EXPECT_EQ(fewer.with_memory, 2u);
+  EXPECT_EQ(fewer.given_back, kAll - 2);
+  EXPECT_EQ(fewer.returned, (kAll - 2) * fewer.slot);
+  EXPECT_EQ(fewer.moved, 2u);
+  EXPECT_FALSE(fewer.refused);
+  Ask(1, {3});
+  EXPECT_EQ(Take(false).size(), 1u);  // with its bytes, in another slot
+  Ask(0, {0, 1, 2, 3});
+  TakeAll(4);
+  const SlotUse more = experts_->UseSlots(kAll + 5);
+  EXPECT_EQ(more.slots, kAll);
+  EXPECT_EQ(more.taken_again, kAll - 2);
+  EXPECT_EQ(more.with_memory, 2u);  // until something is loaded
+  Ask(0, {0, 1, 2, 3});
+  TakeAll(4);
+  Ask(0, {0, 1, 2, 3});
+  EXPECT_EQ(Take(false).size(), 4u);
+}
+
+TEST_F(OffloadedExpertsTest, WhatIsHeldStaysWhereItIs) {
+  Open(8);
+  Ask(0, {0, 1, 2, 3});
+  TakeAll(4);
+  const std::vector<std::uint32_t> held = {1, 2};
+  ASSERT_TRUE(experts_->Hold(1, held).ok());
+  EXPECT_EQ(experts_->UseSlots(1).slots, 2 + kLeastSlots);
+  for (const std::uint32_t expert : held) EXPECT_TRUE(experts_->held().Holds({1, expert}));
+  Ask(1, {1, 2});
+  EXPECT_EQ(Take(false).size(), 2u);
+  Ask(0, {0, 1, 2, 3});
+  TakeAll(4);
+}
+
+// Every Take compares the bytes with what the expert should have.
+TEST_F(OffloadedExpertsTest, BytesAreRightHoweverTheCacheGrowsAndShrinks) {
+  Rng rng(TestSeed());
+  for (int round = 0; round < 30; ++round) {
+    Open(8);
+    for (int pass = 0; pass < 40; ++pass) {
+      if (rng.Below(2) == 0) {
+        experts_->UseSlots(static_cast<std::uint32_t>(1 + rng.Below(8)));
+        EXPECT_GE(experts_->slot_use().slots, kLeastSlots);
+      }
+      for (std::uint32_t layer = 0; layer < kMarkedLayers; ++layer) {
+        std::vector<std::uint32_t> wanted;
+        for (std::uint32_t e = 0; e < kMarkedExperts; ++e) {
+          if (rng.Below(2) == 0) wanted.push_back(e);
+        }
+        if (wanted.empty()) continue;
+        Ask(layer, wanted);
+        if (rng.Below(8) != 0) TakeAll(wanted.size());  // else its loads go on
+      }
+      const SlotUse use = experts_->slot_use();
+      EXPECT_EQ(use.slots, use.most - use.given_back + use.taken_again);
+    }
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The half of OffloadedExperts that keeps experts in memory for as long as somebody says. They are
 // read behind the loads of passes, which wait for none of it, or, where nobody computes, at once.
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -13,10 +14,10 @@ HeldExperts& OffloadedExperts::held() {
 }
 
 // What is held belongs to no layer's quota: the other slots are shared as all were before.
-void OffloadedExperts::ShareSlots() {
+void OffloadedExperts::ShareSlots(std::uint32_t all) {
   if (quotas_.empty()) return;
-  const auto slots = static_cast<double>(flow_.cache().shape().slots);
-  const double left = slots - static_cast<double>(pins_.size());
+  const auto slots = static_cast<double>(most_slots_);
+  const double left = all - static_cast<double>(pins_.size());
   std::vector<std::uint32_t> quotas(quotas_.size());
   for (const auto& [id, pin] : pins_) ++quotas[id.layer];
   for (std::size_t layer = 0; layer < quotas.size(); ++layer) {
@@ -67,7 +68,7 @@ std::optional<Status> OffloadedExperts::HoldWhatCame(Waiting waiting) {
   const auto [layer, left] = std::pair(holding.layer, holding.left);
   holding_.reset();
   if (!gave.ok()) return gave.status();
-  ShareSlots();
+  ShareSlots(flow_.cache().shape().slots);
   if (*gave == Gave::kAll) return OkStatus();
   return Error(Code::kResourceExhausted,
                "layer {}: no slot is left for {} experts that are to be held beside {} others",
@@ -110,10 +111,45 @@ Status OffloadedExperts::WithExpert(ExpertId id, const std::function<void(const 
   return Error(Code::kResourceExhausted, "{}: no slot is left for it", ToString(id));
 }
 
+SlotUse OffloadedExperts::slot_use() const {
+  SlotUse use = slot_use_;
+  use.most = most_slots_;
+  use.slots = flow_.cache().shape().slots;
+  use.with_memory = loads_->slots_with_memory();
+  use.slot = loads_->slot_bytes();
+  return use;
+}
+
+SlotUse OffloadedExperts::UseSlots(std::uint32_t slots) {
+  // Copied and given back at memory's speed: some tens of milliseconds.
+  constexpr Bytes kStep = 128_MiB;
+  CloseDemand();
+  loads_->loader().Poll();
+  CollectEnded();
+  const std::uint32_t before = flow_.cache().shape().slots;
+  const auto held = static_cast<std::uint32_t>(pins_.size());
+  const std::uint32_t least = std::min(held + kLeastSlots, most_slots_);
+  const auto step =
+      static_cast<std::uint32_t>(std::max<std::uint64_t>(kStep / loads_->slot_bytes(), 1));
+  slots = std::clamp(slots, std::max(least, before - std::min(before, step)), most_slots_);
+  if (slot_use_.refused) slots = most_slots_;
+  if (slots == before && loads_->slots_with_memory() <= slots) return slot_use();
+  ShareSlots(slots);
+  const ExpertCache::Resized resized = flow_.Resize(slots);
+  for (const ExpertCache::Move& move : resized.moved) loads_->Move(move.from, move.to);
+  slot_use_.moved += resized.moved.size();
+  slot_use_.given_back += before - std::min(before, slots);
+  slot_use_.taken_again += slots - std::min(before, slots);
+  const std::uint32_t with_memory = loads_->slots_with_memory();
+  if (!loads_->GiveBackFrom(resized.below)) slot_use_.refused = true;
+  slot_use_.returned += (with_memory - loads_->slots_with_memory()) * loads_->slot_bytes();
+  return slot_use();
+}
+
 bool OffloadedExperts::Release(ExpertId id) {
   if (held().Holds(id)) held_->Remove(id);
   if (!held_->IsFree(id)) return false;
-  if (pins_.erase(id) > 0) ShareSlots();
+  if (pins_.erase(id) > 0) ShareSlots(flow_.cache().shape().slots);
   return true;
 }
 

@@ -24,7 +24,9 @@ Result<std::unique_ptr<SlotLoads>> SlotLoads::Create(
   TROUPE_ASSIGN_OR_RETURN(
       loads->slots_,
       AlignedBuffer::Allocate(slots * slot, {.alignment = kHugePage, .huge_pages = true}));
-  if (loads->store_->direct()) reader->RegisterMemory(loads->slots_.bytes());
+  if (loads->store_->direct() && reader->RegisterMemory(loads->slots_.bytes())) {
+    loads->with_memory_ = slots;  // the kernel has pinned it
+  }
   TROUPE_CHECK(loads->low_.store == nullptr ||
                (loads->store_->direct() && SlotBytes(loads->low_.layouts) <= slot));
   TROUPE_ASSIGN_OR_RETURN(loads->loader_, ExpertLoader::Create(*loads->store_, std::move(reader),
@@ -33,6 +35,7 @@ Result<std::unique_ptr<SlotLoads>> SlotLoads::Create(
 }
 
 void SlotLoads::Begin(ExpertId id, std::uint32_t slot, ExpertCopy copy, Urgency urgency) {
+  with_memory_ = std::max(with_memory_, slot + 1);
   const std::uint64_t bytes =
       AlignUp(LayoutOf(id.layer, copy).SlotBytes(), kDirectAlignment.count());
   const std::span<std::byte> to = slots_.bytes().subspan(slot * slot_bytes_, bytes);
@@ -45,6 +48,20 @@ void SlotLoads::Begin(ExpertId id, std::uint32_t slot, ExpertCopy copy, Urgency 
     }
   }
   loader_->Request(id, to, urgency, copy == ExpertCopy::kLow ? low_.store.get() : nullptr);
+}
+
+void SlotLoads::Move(std::uint32_t from, std::uint32_t to) {
+  std::ranges::copy(slots_.bytes().subspan(from * slot_bytes_, slot_bytes_),
+                    slots_.bytes().subspan(to * slot_bytes_, slot_bytes_).begin());
+}
+
+bool SlotLoads::GiveBackFrom(std::uint32_t slot) {
+  if (slot >= with_memory_) return true;
+  const Bytes kept(slot * slot_bytes_);
+  if (!loader_->ForgetMemory(slots_.bytes().subspan(kept.count()))) return false;
+  if (!slots_.GiveBackFrom(kept)) return false;
+  with_memory_ = slot;
+  return true;
 }
 
 void SlotLoads::Wait() {

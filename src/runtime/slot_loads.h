@@ -54,6 +54,15 @@ class SlotLoads final : public LoadPort {
   // Loads that ended since the last call.
   std::vector<LoadEnd> TakeEnded();
 
+  // Copies what lies in a slot to another one, as large.
+  void Move(std::uint32_t from, std::uint32_t to);
+  // The slots from that one on, into which nothing is being loaded: their memory goes back to the
+  // system, until something is loaded there again. False: it does not.
+  bool GiveBackFrom(std::uint32_t slot);
+  // The slots behind these have no memory.
+  std::uint32_t slots_with_memory() const { return with_memory_; }
+  Bytes slot_bytes() const { return Bytes(slot_bytes_); }
+
   // From now on its costs name them, for layers of `experts`. They must outlive it.
   void set_peers(ExpertPeers& peers, std::uint32_t experts) {
     peers_ = &peers;
@@ -111,6 +120,7 @@ class SlotLoads final : public LoadPort {
   mutable std::vector<std::span<const std::uint32_t>> holders_;  // by expert, of AddPeers
   AlignedBuffer slots_;
   std::size_t slot_bytes_ = 0;
+  std::uint32_t with_memory_ = 0;
   std::unique_ptr<ExpertLoader> loader_;
 };
 

@@ -26,7 +26,7 @@ Result<DeviceReport> DeviceWatch::Look(Nanos now) {
   const double power =
       PowerShare(state.battery, state.discharging, state.power_cap_watts, state.power_most_watts);
   report.share = {
-      .processors = processors, .memory = options_.for_experts, .power = power_.Follow(power, now)};
+      .processors = processors, .memory = for_experts_, .power = power_.Follow(power, now)};
   report.capability = CapabilityOf(report.share, options_.needs, options_.limits);
   return report;
 }

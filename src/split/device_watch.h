@@ -33,13 +33,20 @@ class DeviceWatch {
     CapabilityLimits limits = {};
     std::string root = {};  // of /proc and /sys; a test's
   };
-  explicit DeviceWatch(Options options) : options_(std::move(options)) {}
+  explicit DeviceWatch(Options options)
+      : options_(std::move(options)), for_experts_(options_.for_experts) {}
+
+  // Less than what the options say: others need the rest now. None: all of it.
+  void set_memory(std::optional<Bytes> memory) {
+    for_experts_ = memory.value_or(options_.for_experts);
+  }
 
   // Shares follow only what lasts, but for the second look, which is the first that knows all.
   Result<DeviceReport> Look(Nanos now);
 
  private:
   const Options options_;
+  Bytes for_experts_;
   std::optional<ProcessorTime> before_;
   SteadyNumber processors_, power_;
 };

@@ -89,6 +89,14 @@ class EndAnswers::Impl final : public AnswerWorld {
     }
   }
 
+  // Before Run.
+  void OpenMemory(MemoryWatchOptions options) {
+    memory_ = MemoryWatch::Open(
+        ModelAccess::EngineOf(model_),
+        [this](std::function<void()> errand) { ModelAccess::Between(model_, std::move(errand)); },
+        std::move(options), options_.say);
+  }
+
   Result<Generation> Start(Request request, Callbacks callbacks) {
     const bool crosses_exactly = request.exact;
     request.exact = request.exact || !answers_lose_;
@@ -295,6 +303,7 @@ class EndAnswers::Impl final : public AnswerWorld {
     state_.draft_odds = drafts_.odds();
     state_.draft_taken = drafts_.taken();
     state_.draft_factor = drafts_.factor();
+    if (memory_ != nullptr) state_.memory = memory_->State();
     if (cuts_ != nullptr) state_.cuts = cuts_->State();
   }
 
@@ -330,6 +339,7 @@ class EndAnswers::Impl final : public AnswerWorld {
     for (const auto& answer : std::vector(answers_)) answer->OnTime();
     cloud_.OnTime();
     if (cuts_ != nullptr) cuts_->OnTime();
+    if (memory_ != nullptr) memory_->OnTime(Now());
     LookAtDevice();
     if (watch_.TakeAsk(Now(), /*wants_load=*/!answers_.empty())) AskCloud();
     TellNews();
@@ -351,6 +361,12 @@ class EndAnswers::Impl final : public AnswerWorld {
     if (!device_ || Now() < look_at_) return;
     constexpr Nanos kLookEvery = 3'000'000'000;
     look_at_ = Now() + kLookEvery;
+    if (memory_ != nullptr) {
+      const MemoryState memory = memory_->State();
+      device_->set_memory(memory.wanted < memory.use.most
+                              ? std::make_optional(memory.wanted * memory.use.slot)
+                              : std::nullopt);
+    }
     Result<DeviceReport> report = device_->Look(Now());
     if (!report.ok()) return;  // nothing is known, and so nothing changes
     power_ = report->share.power;
@@ -448,6 +464,7 @@ class EndAnswers::Impl final : public AnswerWorld {
   GrowingPause stall_pause_;
   std::optional<DeviceWatch> device_;
   Nanos look_at_ = 0;
+  std::unique_ptr<MemoryWatch> memory_;  // null: the cache does not follow what is free
   LaneTimes lanes_;
   double power_ = 1;
   double usual_tokens_ = kFirstUsual;
@@ -482,8 +499,10 @@ Result<std::unique_ptr<EndAnswers>> EndAnswers::Open(Model& model, EndOptions op
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<PlaceRule> rule,
                           MakePlaceRule(options.rule, options.route_aware));
   CutOptions cuts = std::exchange(options.cuts, {});
+  std::optional<MemoryWatchOptions> memory = std::exchange(options.memory, {});
   const bool may_cut = cuts.tokens > 0 && (rule->Name() == "auto" || rule->Name() == "layers");
   auto impl = std::make_unique<Impl>(model, std::move(options), std::move(rule));
+  if (memory) impl->OpenMemory(*std::move(memory));
   if (may_cut) impl->OpenCuts(std::move(cuts));
   TROUPE_RETURN_IF_ERROR(impl->Run());
   return std::unique_ptr<EndAnswers>(new EndAnswers(std::move(impl)));

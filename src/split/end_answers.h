@@ -25,6 +25,7 @@
 #include "split/flow/answer_flow.h"
 #include "split/flow/cloud_watch.h"
 #include "split/flow/place_rule.h"
+#include "split/memory_watch.h"
 
 namespace troupe {
 
@@ -42,6 +43,8 @@ struct EndOptions {
   std::function<void(const std::string& line)> say = {};
   // What this device is looked at by; absent: its power and load are not looked at.
   std::optional<DeviceWatch::Options> device = {};
+  // Absent: the cache of experts stays as it was planned.
+  std::optional<MemoryWatchOptions> memory = {};
   bool explain = false;  // lines of each answer: where it begins and goes on, and why
   CutOptions cuts = {};  // of prompts by layers; none unless tokens are said
 };
@@ -72,6 +75,7 @@ struct EndState {
   double draft_taken = 1, draft_factor = 1;  // by which drafts are planned (draft_pace.h)
   std::optional<CutState> cuts;              // absent: no prompt is cut
   std::optional<DeviceReport> device;        // of the last look
+  std::optional<MemoryState> memory;         // absent: the cache does not follow it
 };
 
 class EndAnswers {

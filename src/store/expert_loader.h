@@ -98,6 +98,8 @@ class ExpertLoader {
   using ReadsObserver = std::function<void(Nanos begin, Nanos end, std::uint64_t bytes)>;
   void set_reads_observer(ReadsObserver observer) { observer_ = std::move(observer); }
   const AsyncReader& reader() const { return *reader_; }
+  // As the reader's.
+  bool ForgetMemory(std::span<std::byte> memory) { return reader_->ForgetMemory(memory); }
 
  private:
   struct Load;

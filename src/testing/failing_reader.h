@@ -40,6 +40,7 @@ class FailingReader final : public AsyncReader {
   bool RegisterMemory(std::span<std::byte> memory) override {
     return behind_->RegisterMemory(memory);
   }
+  bool ForgetMemory(std::span<std::byte> memory) override { return behind_->ForgetMemory(memory); }
 
  private:
   std::unique_ptr<AsyncReader> behind_;

@@ -10,6 +10,7 @@
 #include "runtime/model_work.h"
 #include "runtime/plan_model.h"
 #include "split/device_watch.h"
+#include "split/memory_watch.h"
 #include "troupe/asked_server.h"
 #include "troupe/commands.h"
 #include "troupe/device_link.h"
@@ -102,8 +103,13 @@ class DeviceCommand final : public Command {
     return MeasureLink(server);
   }
 
-  static void Print(const DeviceWatch::Options& watched, const DeviceReport& report,
-                    const std::optional<LinkSpeedFound>& link) {
+  // By which a server with these options would give experts back.
+  MemoryMarks MarksOf(const DeviceReport& report) const {
+    return MarksFor(report.state.memory.available + ResidentMemory(), memory_.has_value());
+  }
+
+  void Print(const DeviceWatch::Options& watched, const DeviceReport& report,
+             const std::optional<LinkSpeedFound>& link) const {
     const DeviceState& state = report.state;
     if (watched.needs.experts > 0) {
       fmt::print(
@@ -124,6 +130,7 @@ class DeviceCommand final : public Command {
           link->down_bytes_per_second / 1e6);
     }
     if (watched.needs.experts == 0) return;
+    fmt::print("cache       while serving, {}\n", Describe(MarksOf(report), memory_.has_value()));
     fmt::print("expert      {}, {:.1f} us for a token with all processors; a token uses {}\n",
                ToString(watched.needs.bytes), watched.needs.seconds * 1e6, watched.needs.a_token);
   }
@@ -155,7 +162,9 @@ class DeviceCommand final : public Command {
                          {"expert_bytes", watched.needs.bytes.count()},
                          {"expert_s", watched.needs.seconds},
                          {"experts_a_token", watched.needs.a_token},
-                         {"memory_for_experts_bytes", watched.for_experts.count()}};
+                         {"memory_for_experts_bytes", watched.for_experts.count()},
+                         {"gives_back_below_bytes", MarksOf(report).low.count()},
+                         {"takes_again_above_bytes", MarksOf(report).enough.count()}};
       record["capability"] = {{"experts", report.capability.experts},
                               {"limit", report.capability.limit},
                               {"token_s", report.capability.token_seconds}};

@@ -59,6 +59,7 @@ class EngineFlags {
 
   // Whether somebody said how much of the model is to be in memory.
   bool says_memory() const { return memory_.has_value() || offload_.slots.has_value(); }
+  bool locks() const { return locks_; }  // what is in memory
   void LimitSlots(std::uint32_t slots) { offload_.slots = slots; }
 
   EngineOptions options() const;

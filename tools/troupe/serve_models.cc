@@ -99,6 +99,15 @@ std::shared_ptr<CutHost> OpenCutsFor(Model& model, const ServeFlags& flags) {
   return nullptr;
 }
 
+// Absent: the cache of experts stays as it is planned. What is locked cannot be given back, and
+// what is held for a cluster has been promised to others. To be asked before the engine's flags are
+// fitted to the device.
+std::optional<MemoryWatchOptions> FollowsMemory(const ServeFlags& flags,
+                                                const EngineFlags& engine) {
+  if (engine.locks() || flags.cluster().any()) return std::nullopt;
+  return MemoryWatchOptions{.named = engine.says_memory(), .explain = flags.explain()};
+}
+
 // Each may be null.
 std::vector<ExtraMetric> MetricsBeside(const RunningNode* node, const EndAnswers* end,
                                        const CutHost* cuts) {
@@ -129,6 +138,7 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
   held_ = now - std::min(now, at_start_);
   EngineFlags engine_flags = flags.EngineWith(held_);
   DeviceWatch::Options device;
+  const std::optional<MemoryWatchOptions> memory = FollowsMemory(flags, engine_flags);
   if (flags.split().has_cloud()) {
     TROUPE_ASSIGN_OR_RETURN(device, FitToDevice(flags, engine_flags));
   }
@@ -164,7 +174,8 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
     served.cuts = OpenCutsFor(*served.model, flags);
   }
   if (flags.split().has_cloud()) {
-    if (const Status opened = OpenEnd(flags, proof, std::move(device), served); !opened.ok()) {
+    if (const Status opened = OpenEnd(flags, proof, std::move(device), memory, served);
+        !opened.ok()) {
       node.reset();  // its threads use the engine
       return opened;
     }
@@ -207,7 +218,8 @@ Result<DeviceWatch::Options> ServeModels::FitToDevice(const ServeFlags& flags,
 }
 
 Status ServeModels::OpenEnd(const ServeFlags& flags, const ModelProof& proof,
-                            DeviceWatch::Options device, ServedModel& served) {
+                            DeviceWatch::Options device, std::optional<MemoryWatchOptions> memory,
+                            ServedModel& served) {
   TROUPE_ASSIGN_OR_RETURN(EndOptions options, flags.split().Read());
   options.proof = proof;
   if (flags.split().reads_bases()) {
@@ -225,6 +237,7 @@ Status ServeModels::OpenEnd(const ServeFlags& flags, const ModelProof& proof,
     options.cuts.bases = BasesOf(std::move(cuts));
   }
   options.device = std::move(device);
+  options.memory = std::move(memory);
   served.exact = flags.split().may_ask_cloud();
   options.most_in_cloud = flags.most_in_cloud();
   options.most_answers = flags.most_requests();

@@ -42,7 +42,7 @@ class ServeModels {
   Result<DeviceWatch::Options> FitToDevice(const ServeFlags& flags, EngineFlags& engine) const;
   // Lets the answers of `served` be chosen in the cloud as well.
   Status OpenEnd(const ServeFlags& flags, const ModelProof& proof, DeviceWatch::Options device,
-                 ServedModel& served);
+                 std::optional<MemoryWatchOptions> memory, ServedModel& served);
 
   // What the model of now was opened with, beside its options.
   struct Opened {

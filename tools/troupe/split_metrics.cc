@@ -57,6 +57,25 @@ void TellCuts(const CutState& cuts, Figures& figures) {
                 cuts.bytes_a_second);
 }
 
+void TellMemory(const MemoryState& memory, Figures& figures) {
+  const SlotUse& use = memory.use;
+  figures.Gauge("troupe_device_slots", "Experts that the cache may hold now", use.slots);
+  figures.Gauge("troupe_device_slots_wanted",
+                "Experts that it may hold by the memory that is free; the cache follows",
+                memory.wanted);
+  figures.Counter("troupe_device_slots_given_back_total",
+                  "By how many experts the cache became smaller as memory was short",
+                  use.given_back);
+  figures.Counter("troupe_device_slots_taken_again_total",
+                  "By how many it became larger as memory was there again", use.taken_again);
+  figures.Counter("troupe_device_returned_bytes_total",
+                  "Memory of the cache that the system got back", use.returned.count());
+  figures.Gauge("troupe_device_spare_bytes",
+                "What others would have if this process took all that it may; below zero it does "
+                "not fit",
+                static_cast<double>(memory.spare_bytes));
+}
+
 }  // namespace
 
 std::vector<ExtraMetric> MetricsOf(const PartCounters& counters, const CutHost::WentOn& went_on) {
@@ -174,6 +193,7 @@ std::vector<ExtraMetric> MetricsOf(const EndState& state) {
   TellCosts("end", state.end, figures);
   TellCosts("cloud", state.cloud_costs, figures);
   TellCosts("drafts", state.with_drafts, figures);
+  if (state.memory) TellMemory(*state.memory, figures);
   if (state.device) {
     figures.Gauge("troupe_device_experts", "Experts that this device may run now",
                   state.device->capability.experts);

@@ -24,6 +24,7 @@ void ExpertCache::Pin::Release() {
 
 ExpertCache::ExpertCache(CacheShape shape, std::unique_ptr<EvictionPolicy> policy)
     : shape_(std::move(shape)),
+      most_slots_(shape_.slots),
       policy_(std::move(policy)),
       entries_(shape_.grid.Count()),
       evictable_(shape_.grid.Count()),
@@ -89,9 +90,11 @@ std::optional<ExpertCache::Admission> ExpertCache::Admit(ExpertId id, ExpertCopy
   if (free_.empty()) {
     admission.evicted = ChooseVictim(id);
     if (!admission.evicted) return std::nullopt;
+    const std::uint32_t slot = SlotOf(*admission.evicted);
     Forget(*admission.evicted);
     policy_->OnEvicted(*admission.evicted);
     ++stats_.evictions;
+    if (free_.empty()) free_.push_back(slot);  // above those that are left, until the next Resize
   }
   admission.slot = free_.back();
   free_.pop_back();
@@ -138,7 +141,7 @@ std::vector<ExpertId> ExpertCache::DropLowCopies() {
 void ExpertCache::Forget(ExpertId id) {
   Entry& entry = At(id);
   TROUPE_CHECK(entry.pins == 0);
-  free_.push_back(entry.slot);
+  if (entry.slot < shape_.slots) free_.push_back(entry.slot);
   entry.residence = Residence::kAbsent;
   SetEvictable(id, false);
   --held_[id.layer];
@@ -179,11 +182,26 @@ std::optional<ExpertId> ExpertCache::ChooseAnywhere() {
 
 std::optional<ExpertId> ExpertCache::ChooseVictim(ExpertId wanted) {
   if (shape_.quotas.empty()) return ChooseAnywhere();
-  // Another layer above its quota gives first, the one with the most first.
+  // Another layer above its quota gives first.
+  if (const auto victim = ChooseInExcess(wanted.layer)) return victim;
+  // A layer that holds something waits for its own rather than rob one that is within its quota.
+  if (held_[wanted.layer] > 0) return ChooseInLayer(wanted.layer);
+  return ChooseAnywhere();
+}
+
+std::optional<ExpertId> ExpertCache::ChooseToShrink() {
+  if (!shape_.quotas.empty()) {
+    if (const auto victim = ChooseInExcess(std::nullopt)) return victim;
+  }
+  return ChooseAnywhere();
+}
+
+// The one with the most first.
+std::optional<ExpertId> ExpertCache::ChooseInExcess(std::optional<std::uint32_t> but) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>>& excess = excess_;  // how much, which
   excess.clear();
   for (std::uint32_t layer = 0; layer < shape_.grid.layers; ++layer) {
-    if (layer != wanted.layer && held_[layer] > shape_.quotas[layer]) {
+    if (layer != but && held_[layer] > shape_.quotas[layer]) {
       excess.emplace_back(held_[layer] - shape_.quotas[layer], layer);
     }
   }
@@ -191,9 +209,59 @@ std::optional<ExpertId> ExpertCache::ChooseVictim(ExpertId wanted) {
   for (const auto& [amount, layer] : excess) {
     if (const auto victim = ChooseInLayer(layer)) return victim;
   }
-  // A layer that holds something waits for its own rather than rob one that is within its quota.
-  if (held_[wanted.layer] > 0) return ChooseInLayer(wanted.layer);
-  return ChooseAnywhere();
+  return std::nullopt;
+}
+
+ExpertCache::Resized ExpertCache::Resize(std::uint32_t slots) {
+  TROUPE_CHECK(slots > 0 && slots <= most_slots_);
+  shape_.slots = slots;
+  Resized resized;
+  EvictDownTo(slots, resized.evicted);
+  MoveBelow(slots, resized);
+  return resized;
+}
+
+void ExpertCache::EvictDownTo(std::uint32_t slots, std::vector<ExpertId>& evicted) {
+  std::uint32_t held = std::accumulate(held_.begin(), held_.end(), 0u);
+  for (; held > slots; --held) {
+    const std::optional<ExpertId> victim = ChooseToShrink();
+    if (!victim) return;
+    Forget(*victim);
+    policy_->OnEvicted(*victim);
+    ++stats_.evictions;
+    evicted.push_back(*victim);
+  }
+}
+
+void ExpertCache::MoveBelow(std::uint32_t slots, Resized& resized) {
+  std::vector<bool> used(most_slots_);
+  std::vector<ExpertId> above;
+  for (std::uint32_t layer = 0; layer < shape_.grid.layers; ++layer) {
+    for (std::uint32_t expert = 0; expert < shape_.grid.experts; ++expert) {
+      const ExpertId id{layer, expert};
+      const Entry& entry = At(id);
+      if (entry.residence == Residence::kAbsent) continue;
+      used[entry.slot] = true;
+      const bool moves = entry.residence == Residence::kResident && entry.pins == 0;
+      if (entry.slot >= slots && moves) above.push_back(id);
+    }
+  }
+  std::uint32_t to = 0;
+  for (const ExpertId id : above) {
+    while (to < slots && used[to]) ++to;
+    if (to == slots) break;
+    Entry& entry = At(id);
+    resized.moved.push_back({.id = id, .from = entry.slot, .to = to});
+    used[to] = true;
+    used[entry.slot] = false;
+    entry.slot = to;
+  }
+  resized.below = most_slots_;
+  while (resized.below > slots && !used[resized.below - 1]) --resized.below;
+  free_.clear();
+  for (std::uint32_t slot = slots; slot-- > 0;) {  // from the back, as at the beginning
+    if (!used[slot]) free_.push_back(slot);
+  }
 }
 
 }  // namespace troupe

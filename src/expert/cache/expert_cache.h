@@ -63,6 +63,16 @@ class ExpertCache {
     std::optional<ExpertId> evicted;  // what the slot held
   };
 
+  struct Move {
+    ExpertId id;
+    std::uint32_t from = 0, to = 0;
+  };
+  struct Resized {
+    std::vector<ExpertId> evicted;  // where fewer slots do not hold them all
+    std::vector<Move> moved;        // each into a slot that was free: who owns the slots copies
+    std::uint32_t below = 0;        // the slots from here on are empty, and stay so
+  };
+
   ExpertCache(CacheShape shape, std::unique_ptr<EvictionPolicy> policy);
 
   Residence Find(ExpertId id) const { return entries_[shape_.grid.Index(id)].residence; }
@@ -103,6 +113,10 @@ class ExpertCache {
 
   [[nodiscard]] Pin PinResident(ExpertId id);
 
+  // Uses the first `slots` alone, of those that it was made with. What is pinned or being loaded
+  // above them stays there: the next call moves it. REQUIRES: at least one, and no more than that.
+  Resized Resize(std::uint32_t slots);
+
   // In place of those that it has had: one for each layer, where it has quotas at all.
   void set_quotas(std::vector<std::uint32_t> quotas) {
     TROUPE_CHECK(quotas.size() == shape_.quotas.size());
@@ -126,6 +140,11 @@ class ExpertCache {
 
   Entry& At(ExpertId id) { return entries_[shape_.grid.Index(id)]; }
   std::optional<ExpertId> ChooseVictim(ExpertId wanted);
+  // Of a layer that holds more than its quota, but not of that one.
+  std::optional<ExpertId> ChooseInExcess(std::optional<std::uint32_t> but);
+  std::optional<ExpertId> ChooseToShrink();
+  void EvictDownTo(std::uint32_t slots, std::vector<ExpertId>& evicted);
+  void MoveBelow(std::uint32_t slots, Resized& resized);
   std::optional<ExpertId> ChooseInLayer(std::uint32_t layer);
   std::optional<ExpertId> ChooseAnywhere();
   void GatherEvictable(std::uint32_t layer);
@@ -137,6 +156,7 @@ class ExpertCache {
   void Forget(ExpertId id);
 
   CacheShape shape_;
+  std::uint32_t most_slots_;
   std::unique_ptr<EvictionPolicy> policy_;
   std::vector<Entry> entries_;
   std::vector<std::uint8_t> evictable_;  // by grid index: resident, and not pinned

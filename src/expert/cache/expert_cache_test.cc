@@ -166,6 +166,73 @@ TEST(ExpertCacheTest, ALayerWithNothingTakesFromAnyOtherIfItMust) {
   EXPECT_EQ(Bring(cache, {2, 0}), (ExpertId{0, 0}));
 }
 
+TEST(ExpertCacheTest, FewerSlotsKeepWhatThePolicyWouldKeepInTheFirstOnes) {
+  ExpertCache cache = Cache(5);
+  for (std::uint32_t e = 0; e < 5; ++e) Bring(cache, {0, e});
+  for (const std::uint32_t e : {0u, 3u}) cache.Ask({0, e}, 1);
+  const ExpertCache::Resized resized = cache.Resize(2);
+  EXPECT_THAT(resized.evicted,
+              testing::ElementsAre(ExpertId{0, 1}, ExpertId{0, 2}, ExpertId{0, 4}));
+  ASSERT_EQ(resized.moved.size(), 1u);
+  EXPECT_EQ(resized.moved[0].id, (ExpertId{0, 3}));
+  EXPECT_EQ(resized.moved[0].from, 3u);
+  EXPECT_EQ(resized.moved[0].to, 1u);
+  EXPECT_EQ(resized.below, 2u);
+  EXPECT_EQ(cache.SlotOf({0, 3}), 1u);
+  EXPECT_EQ(cache.free_slots(), 0u);
+  EXPECT_EQ(Bring(cache, {1, 0}), (ExpertId{0, 0}));
+  EXPECT_LT(cache.SlotOf({1, 0}), 2u);
+
+  const ExpertCache::Resized larger = cache.Resize(4);
+  EXPECT_TRUE(larger.evicted.empty() && larger.moved.empty());
+  EXPECT_EQ(larger.below, 4u);
+  EXPECT_EQ(Bring(cache, {1, 1}), std::nullopt);
+  EXPECT_EQ(Bring(cache, {1, 2}), std::nullopt);
+  EXPECT_NE(Bring(cache, {1, 3}), std::nullopt);
+}
+
+TEST(ExpertCacheTest, WithFewerSlotsLayersAboveTheirQuotasGiveFirst) {
+  ExpertCache cache = Cache(5, {2, 2, 1});
+  for (const ExpertId id : {ExpertId{0, 0}, {1, 0}, {1, 1}, {2, 0}, {0, 1}}) Bring(cache, id);
+  cache.set_quotas({1, 0, 1});
+  EXPECT_THAT(cache.Resize(2).evicted,
+              testing::ElementsAre(ExpertId{1, 0}, ExpertId{1, 1}, ExpertId{0, 0}));
+}
+
+TEST(ExpertCacheTest, WhatIsPinnedOrComingStaysAboveUntilTheNextResize) {
+  ExpertCache cache = Cache(4);
+  for (std::uint32_t e = 0; e < 3; ++e) Bring(cache, {0, e});
+  std::optional<ExpertCache::Pin> pin(cache.PinResident({0, 2}));
+  cache.Ask({1, 0}, 1);
+  ASSERT_TRUE(cache.Admit({1, 0}).has_value());  // into slot 3
+  const ExpertCache::Resized first = cache.Resize(1);
+  EXPECT_EQ(first.evicted.size(), 2u);
+  EXPECT_EQ(first.below, 4u);
+  EXPECT_EQ(cache.free_slots(), 1u);
+  cache.OnLoaded({1, 0});
+  const ExpertCache::Resized second = cache.Resize(1);
+  EXPECT_EQ(second.evicted.size(), 1u);
+  EXPECT_EQ(second.below, 3u);
+  EXPECT_EQ(cache.SlotOf({0, 2}), 2u);
+  pin.reset();
+  const ExpertCache::Resized third = cache.Resize(1);
+  EXPECT_EQ(third.moved.size(), 1u);
+  EXPECT_EQ(third.below, 1u);
+  EXPECT_EQ(cache.SlotOf({0, 2}), 0u);
+}
+
+TEST(ExpertCacheTest, SlotsAboveThatAreInUseAreUsedInPlaceOfOthers) {
+  ExpertCache cache = Cache(2);
+  Bring(cache, {0, 0});
+  cache.Ask({0, 1}, 1);
+  ASSERT_TRUE(cache.Admit({0, 1}).has_value());  // into slot 1
+  std::optional<ExpertCache::Pin> pin(cache.PinResident({0, 0}));
+  cache.Resize(1);
+  cache.OnLoaded({0, 1});
+  EXPECT_EQ(Bring(cache, {0, 2}), (ExpertId{0, 1}));
+  EXPECT_EQ(cache.SlotOf({0, 2}), 1u);
+}
+
 // The rules of the header once more, over sets, as slowly and plainly as possible.
 class SlowCache {
  public:

@@ -97,6 +97,13 @@ void MissFlow::DropUnwantedLowCopies() {
   for (const ExpertId id : cache_.DropLowCopies()) prefetch_->OnEvicted(id);
 }
 
+ExpertCache::Resized MissFlow::Resize(std::uint32_t slots) {
+  prefetch_->ReleaseAll();  // so that they may go, or move
+  ExpertCache::Resized resized = cache_.Resize(slots);
+  for (const ExpertId id : resized.evicted) prefetch_->OnEvicted(id);
+  return resized;
+}
+
 void MissFlow::OnPassBegins(const PassFacts& pass) {
   choices_.OnPassBegins(pass);
   group_uses_.assign(choices_.groups(), {});

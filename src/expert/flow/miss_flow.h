@@ -118,6 +118,9 @@ class MissFlow {
   [[nodiscard]] ExpertCache::Pin Hold(ExpertId id) { return cache_.PinResident(id); }
   void set_quotas(std::vector<std::uint32_t> quotas) { cache_.set_quotas(std::move(quotas)); }
 
+  // Between passes: the cache uses the first `slots` alone, as of ExpertCache::Resize.
+  ExpertCache::Resized Resize(std::uint32_t slots);
+
   // Another place has answered rows of that expert in fewer bits than all.
   void OnRounded(std::uint32_t layer, const ExpertDemand& answered, RowForm form);
   // Time passed in which there was nothing to compute.

@@ -58,7 +58,7 @@ class Model {
 
   void Step() {
     loads_.set_cancel_says(static_cast<CallOff>(rng_.Below(3)));
-    switch (rng_.Below(9)) {
+    switch (rng_.Below(10)) {
       case 0:
         if (demands_.size() < 3) Ask();
         break;
@@ -77,6 +77,9 @@ class Model {
         break;
       case 6:
         if (!demands_.empty()) TakeBack(Any());
+        break;
+      case 7:
+        if (demands_.empty() && rng_.Below(2) == 0) Resize();
         break;
       default:
         if (!demands_.empty()) Drive(Any());
@@ -164,6 +167,19 @@ class Model {
     flow_.TakeBack(id, expert);
   }
 
+  // Between passes, whatever is being loaded.
+  void Resize() {
+    limit_ = static_cast<std::uint32_t>(1 + rng_.Below(slots_));
+    const ExpertCache::Resized resized = flow_.Resize(limit_);
+    ASSERT_GE(resized.below, limit_);
+    for (const ExpertCache::Move& move : resized.moved) {
+      ASSERT_LT(move.to, limit_);
+      ASSERT_GE(move.from, limit_);
+      ASSERT_EQ(flow_.cache().SlotOf(move.id), move.to);
+    }
+    for (const auto& load : loads_.under_way()) ASSERT_LT(load.slot, resized.below);
+  }
+
   void Close(DemandId id) {
     flow_.Close(id);
     demands_.erase(id);
@@ -206,16 +222,18 @@ class Model {
     const ExpertUsage usage = flow_.usage();
     ASSERT_EQ(usage.waited + usage.loaded + usage.loaded_low + usage.elsewhere, usage.misses);
     std::set<std::uint32_t> slots;
-    std::uint32_t held = 0;
+    std::uint32_t held = 0, first = 0;
     for (std::uint32_t layer = 0; layer < kRandomGrid.layers; ++layer) {
       held += flow_.cache().held(layer);
       for (std::uint32_t e = 0; e < kRandomGrid.experts; ++e) {
         if (flow_.cache().Find({layer, e}) == Residence::kAbsent) continue;
         ASSERT_TRUE(slots.insert(flow_.cache().SlotOf({layer, e})).second) << "two in one slot";
+        first += flow_.cache().SlotOf({layer, e}) < limit_ ? 1 : 0;
       }
     }
     ASSERT_LE(held, slots_);
-    ASSERT_EQ(held + flow_.cache().free_slots(), slots_);
+    ASSERT_LE(first + flow_.cache().free_slots(), limit_);
+    if (limit_ == slots_) ASSERT_EQ(held + flow_.cache().free_slots(), slots_);
     for (const auto& load : loads_.under_way()) {
       ASSERT_EQ(flow_.cache().Find(load.id), Residence::kLoading);
     }
@@ -223,6 +241,7 @@ class Model {
 
   Rng& rng_;
   std::uint32_t slots_;
+  std::uint32_t limit_ = slots_;  // of these, that may be used
   std::vector<Place> places_;
   ScriptedLoads loads_;
   MissFlow flow_;
