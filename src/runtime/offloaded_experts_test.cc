@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "expert/flow/memory_plan.h"
 #include "runtime/offloaded_for_test.h"
 #include "testing/test_seed.h"
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "expert/flow/memory_plan.h"
 #include "runtime/offloaded_experts.h"
 
 namespace troupe {

@@ -163,9 +163,13 @@ Result<std::unique_ptr<CutDesk>> CutDesk::Create(Model& model, const Clock& cloc
                                             std::move(options), layers, width,
                                             engine.plan().memory.chunk));
   for (const std::uint32_t layer : desk->before_) {
-    const StateCode code = desk->CodeOf(layer, /*exact=*/false);
-    TROUPE_RETURN_IF_ERROR(CheckCode(code, *desk->Basis(layer, /*exact=*/false)));
+    const CutBasis& basis = *desk->Basis(layer, /*exact=*/false);
+    TROUPE_RETURN_IF_ERROR(CheckCode(desk->options_.code, basis));
+    for (const StateCode& code : desk->CodesByLink(layer)) {
+      TROUPE_RETURN_IF_ERROR(CheckCode(code, basis));
+    }
   }
+  TROUPE_RETURN_IF_ERROR(desk->MeasureCodes());
   if (say && !desk->options_.by_link.empty() && desk->ShorterNow().empty()) {
     say("rows of cut prompts cross exactly: no code was measured of the layers they are cut "
         "before");
@@ -255,20 +259,56 @@ double CutDesk::RowBytesBefore(std::uint32_t layer, const StateCode& code) const
 }
 
 std::vector<ShorterRows> CutDesk::ShorterNow() const {
+  // Nobody tells how soon the cloud reads a row: as much sooner than this machine as it computes.
+  constexpr std::size_t kRows = 16;
+  const double here = meter_.EndLayerSeconds(kRows, facts_.own_read_seconds, layers_);
+  const double there = meter_.CloudLayerSeconds(kRows, facts_.cloud_read_seconds, layers_);
+  const double faster = here > 0 && there > 0 ? there / here : 1;
   std::vector<ShorterRows> shorter;
   for (const std::uint32_t layer : before_) {
-    const StateCode code = CodeOf(layer, /*exact=*/false);
-    if (code.exact()) continue;
-    shorter.push_back({.layer = layer, .bytes_a_row = RowBytesBefore(layer, code)});
+    const std::span<const StateCode> codes = CodesByLink(layer);
+    for (std::uint32_t i = 0; i < codes.size(); ++i) {
+      if (codes[i].exact()) continue;
+      const CodeCost& cost = code_costs_.at({layer, i});
+      shorter.push_back({.layer = layer,
+                         .bytes_a_row = RowBytesBefore(layer, codes[i]),
+                         .code = i,
+                         .encode_seconds = cost.encode_seconds,
+                         .decode_seconds = faster * cost.decode_seconds});
+    }
   }
   return shorter;
 }
 
-StateCode CutDesk::CodeOf(std::uint32_t layer, bool exact) const {
-  if (exact) return {};
-  if (options_.by_link.empty()) return options_.code;
+std::span<const StateCode> CutDesk::CodesByLink(std::uint32_t layer) const {
   const auto found = options_.by_link.find(layer);
-  return found == options_.by_link.end() ? StateCode() : found->second;
+  if (found == options_.by_link.end()) return {};
+  return found->second;
+}
+
+// Before anybody waits for an answer.
+Status CutDesk::MeasureCodes() {
+  for (const std::uint32_t layer : before_) {
+    const std::span<const StateCode> codes = CodesByLink(layer);
+    for (std::uint32_t i = 0; i < codes.size(); ++i) {
+      if (codes[i].exact()) continue;
+      TROUPE_ASSIGN_OR_RETURN(const CodeCost cost,
+                              MeasureCode(Basis(layer, /*exact=*/false), codes[i], clock_));
+      code_costs_[{layer, i}] = cost;
+    }
+  }
+  return OkStatus();
+}
+
+// On a machine that computes beside it, it takes longer.
+void CutDesk::OnEncoded(const CutPlan& plan, std::size_t rows, double seconds) {
+  counts_.encode_seconds += seconds;
+  if (!plan.lossy || rows == 0) return;
+  const auto found = code_costs_.find({plan.layer, plan.code});
+  if (found == code_costs_.end()) return;
+  constexpr double kNewest = 0.25;
+  double& known = found->second.encode_seconds;
+  known += kNewest * (seconds / static_cast<double>(rows) - known);
 }
 
 double CutDesk::LeftSeconds() const {
@@ -338,13 +378,16 @@ const std::shared_ptr<const CutBasis>& CutDesk::Basis(std::uint32_t layer, bool 
   return basis;
 }
 
-Result<StateEncoder> CutDesk::EncoderFor(std::uint32_t layer, bool exact) {
-  const StateCode code = CodeOf(layer, exact);
-  const auto found = encoders_.find({layer, code.exact()});
+Result<StateEncoder> CutDesk::EncoderFor(const CutPlan& plan, bool exact) {
+  const std::uint32_t layer = plan.layer;
+  StateCode code;
+  if (!exact) code = plan.lossy ? CodesByLink(layer)[plan.code] : options_.code;
+  const std::tuple key(layer, code.rank, code.form);
+  const auto found = encoders_.find(key);
   if (found != encoders_.end()) return found->second;
   TROUPE_ASSIGN_OR_RETURN(StateEncoder encoder,
                           StateEncoder::Create(Basis(layer, code.exact()), code));
-  return encoders_.emplace(std::pair(layer, code.exact()), std::move(encoder)).first->second;
+  return encoders_.emplace(key, std::move(encoder)).first->second;
 }
 
 std::uint64_t CutDesk::BasisOf(std::uint32_t layer, const StateCode& code) const {

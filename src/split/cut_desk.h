@@ -11,7 +11,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,7 @@
 #include "base/status.h"
 #include "runtime/part_lane.h"
 #include "split/cloud_source.h"
+#include "split/codec/code_cost.h"
 #include "split/codec/cut_basis.h"
 #include "split/cut_run.h"
 #include "split/flow/cut_plan.h"
@@ -32,9 +35,9 @@ struct CutOptions {
   std::optional<std::uint32_t> layer;  // always before this one; absent: where it is best
   std::optional<std::size_t> chunk;    // tokens at a time; absent: as many as is best
   StateCode code;                      // of rows; requests that want exactness cross exactly
-  // By layer, in place of that one code: rows cross by it where the link makes it worth a loss, and
-  // exactly elsewhere.
-  std::map<std::uint32_t, StateCode> by_link = {};
+  // By layer, in place of that one code: rows cross by one of them where the link makes it worth a
+  // loss and the time to write and read them, and exactly elsewhere.
+  std::map<std::uint32_t, std::vector<StateCode>> by_link = {};
   std::vector<CutBasis> bases;             // that were fitted
   std::vector<std::uint32_t> before = {};  // of any layer: those that are looked at; empty: some
 };
@@ -93,7 +96,8 @@ class CutDesk final : public CutWorld {
   std::uint32_t layers() const override { return layers_; }
   double RoundTripSeconds() const override { return facts_.round_trip_seconds; }
   Result<RunLower> OpenLower(std::uint32_t layer, std::size_t tokens, bool keys) override;
-  Result<StateEncoder> EncoderFor(std::uint32_t layer, bool exact) override;
+  Result<StateEncoder> EncoderFor(const CutPlan& plan, bool exact) override;
+  void OnEncoded(const CutPlan& plan, std::size_t rows, double seconds) override;
   std::uint64_t BasisOf(std::uint32_t layer, const StateCode& code) const override;
   TokenSource::Stop StartFar(const RunAsk& ask, RunEvents events) override;
   TokenSource::Stop SendStates(std::uint64_t name, std::span<const std::byte> message,
@@ -116,7 +120,8 @@ class CutDesk final : public CutWorld {
   CutFacts FactsNow(const StateCode& code) const;
   std::vector<ShorterRows> ShorterNow() const;
   double RowBytesBefore(std::uint32_t layer, const StateCode& code) const;
-  StateCode CodeOf(std::uint32_t layer, bool exact) const;
+  std::span<const StateCode> CodesByLink(std::uint32_t layer) const;
+  Status MeasureCodes();
   bool MaySendKeys() const;
   // Of rows that cross exactly, or by a code.
   const std::shared_ptr<const CutBasis>& Basis(std::uint32_t layer, bool exact) const;
@@ -129,8 +134,10 @@ class CutDesk final : public CutWorld {
   const std::size_t most_rows_;  // of a pass
   std::vector<std::uint32_t> before_;
   mutable std::map<std::uint32_t, std::shared_ptr<const CutBasis>> plain_, fitted_;  // by layer
-  // By layer, and whether they are exact: cut prompts have copies, with the same table.
-  std::map<std::pair<std::uint32_t, bool>, StateEncoder> encoders_;
+  // By layer, rank and form: cut prompts have copies, with the same table.
+  std::map<std::tuple<std::uint32_t, std::uint32_t, StateForm>, StateEncoder> encoders_;
+  // Of by_link's codes on this machine, by layer and code.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, CodeCost> code_costs_;
   Say say_, explain_;
   std::unique_ptr<PartLane> lane_;
   Facts facts_;

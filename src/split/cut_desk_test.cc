@@ -44,10 +44,10 @@ constexpr AnswerTask kMustNot{.read = 64, .tokens = 1, .one_token = true, .exact
 constexpr AnswerTask kGoesOn{.read = 64, .tokens = 20, .one_token = false, .exact = false};
 
 TEST_F(CutDeskTest, ByTheLinkRowsLoseSomethingOnlyWhereItIsSlowAndNeverForThoseThatMustNot) {
-  Open({.by_link = {{kLayer, {.form = StateForm::kInt8}}}});
+  Open({.by_link = {{kLayer, {{.form = StateForm::kInt8}}}}});
   MeasureLink(1e9);
   EXPECT_FALSE(desk_->Plan(kMayLose)->lossy);
-  Open({.by_link = {{kLayer, {.form = StateForm::kInt8}}}});
+  Open({.by_link = {{kLayer, {{.form = StateForm::kInt8}}}}});
   MeasureLink(1e5);
   const std::optional<CutPlan> shorter = desk_->Plan(kMayLose), exact = desk_->Plan(kMustNot);
   EXPECT_TRUE(shorter->lossy);
@@ -55,8 +55,20 @@ TEST_F(CutDeskTest, ByTheLinkRowsLoseSomethingOnlyWhereItIsSlowAndNeverForThoseT
   EXPECT_LT(1.05 * shorter->seconds, exact->seconds);
   const std::optional<CutPlan> longer = desk_->Plan(kGoesOn);
   EXPECT_TRUE(longer && !longer->lossy) << "its keys and values are of exact rows";
-  EXPECT_TRUE(desk_->EncoderFor(kLayer, /*exact=*/true)->code().exact());
-  EXPECT_EQ(desk_->EncoderFor(kLayer, /*exact=*/false)->code().form, StateForm::kInt8);
+  EXPECT_TRUE(desk_->EncoderFor(*exact, /*exact=*/true)->code().exact());
+  EXPECT_EQ(desk_->EncoderFor(*shorter, /*exact=*/false)->code().form, StateForm::kInt8);
+}
+
+TEST_F(CutDeskTest, WhatWritingRowsTakesCountsAgainstACode) {
+  Open({.by_link = {{kLayer, {{.form = StateForm::kInt8}, {.form = StateForm::kInt4}}}}});
+  MeasureLink(1e5);
+  const CutPlan plan = *desk_->Plan(kMayLose);
+  EXPECT_TRUE(plan.lossy);
+  EXPECT_EQ(plan.code, 1u) << "the shorter one";
+  EXPECT_EQ(desk_->EncoderFor(plan, /*exact=*/false)->code().form, StateForm::kInt4);
+  for (int i = 0; i < 20; ++i) desk_->OnEncoded(plan, 16, 16 * 0.01);  // 10 ms a row
+  EXPECT_EQ(desk_->Plan(kMayLose)->code, 0u);
+  EXPECT_DOUBLE_EQ(desk_->State().counts.encode_seconds, 20 * 16 * 0.01);
 }
 
 TEST_F(CutDeskTest, WithoutALimitOfLossACodeIsAlwaysTheOneThatWasAskedFor) {
@@ -65,7 +77,7 @@ TEST_F(CutDeskTest, WithoutALimitOfLossACodeIsAlwaysTheOneThatWasAskedFor) {
   const std::optional<CutPlan> plan = desk_->Plan(kMayLose);
   EXPECT_FALSE(plan->lossy) << "nothing is chosen";
   EXPECT_LT(plan->seconds, desk_->Plan(kMustNot)->seconds) << "by as many bytes as cross";
-  EXPECT_EQ(desk_->EncoderFor(kLayer, /*exact=*/false)->code().form, StateForm::kInt4);
+  EXPECT_EQ(desk_->EncoderFor(*plan, /*exact=*/false)->code().form, StateForm::kInt4);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace {
 
 double SecondsBetween(Nanos from, Nanos to) { return static_cast<double>(to - from) * 1e-9; }
 Nanos NanosOf(double seconds) { return static_cast<Nanos>(seconds * 1e9); }
+double InSeconds(Nanos time) { return static_cast<double>(time) * 1e-9; }
 
 // The cloud may keep a message, or a prompt that wants its turn, for so long, and for thrice what
 // the plan expects of the whole: then its end had better do without.
@@ -29,7 +30,7 @@ std::vector<TokenId> CutTokens(const Request& request, const CutPlan& plan) {
 }  // namespace
 
 Result<std::shared_ptr<CutRun>> CutRun::Start(CutWorld& world, Ask ask, RunEvents events) {
-  TROUPE_ASSIGN_OR_RETURN(StateEncoder encoder, world.EncoderFor(ask.plan.layer, ask.exact));
+  TROUPE_ASSIGN_OR_RETURN(StateEncoder encoder, world.EncoderFor(ask.plan, ask.exact));
   const std::size_t tokens = CutTokens(ask.request, ask.plan).size();
   TROUPE_ASSIGN_OR_RETURN(CutWorld::RunLower lower,
                           world.OpenLower(ask.plan.layer, tokens, ask.plan.prefix > 0));
@@ -138,9 +139,11 @@ void CutRun::OnLower(const CutFlow::Chunk& chunk, const CutWorld::Lower& lower) 
 void CutRun::Send(const CutFlow::Chunk& chunk) {
   auto computed = computed_.extract(chunk.first);
   CutCounts& counts = world_.counts();
+  const Nanos began = world_.Now();
   rows_waiting_.push_back(
       {.chunk = chunk.first,
        .bytes = encoder_.Encode(static_cast<std::uint32_t>(chunk.first), computed.mapped().rows)});
+  world_.OnEncoded(ask_.plan, chunk.tokens, InSeconds(world_.Now() - began));
   counts.rows += chunk.tokens;
   counts.rows_before[ask_.plan.layer] += chunk.tokens;
   if (!encoder_.code().exact()) counts.lossy_rows += chunk.tokens;

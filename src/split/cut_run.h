@@ -38,6 +38,7 @@ struct CutCounts {
   std::uint64_t lossy_rows = 0;  // of these: not bit for bit
   std::uint64_t bytes = 0;       // of messages with rows
   std::uint64_t keys_bytes = 0;  // of messages with keys and values
+  double encode_seconds = 0;     // in which the loop's thread wrote rows
   BusyTime end, link, cloud;
 };
 
@@ -63,7 +64,8 @@ class CutWorld {
   using RunLower = std::function<void(std::vector<TokenId> tokens, OnLower on_lower)>;
   virtual Result<RunLower> OpenLower(std::uint32_t layer, std::size_t tokens, bool keys) = 0;
   // exact: whatever code was asked for.
-  virtual Result<StateEncoder> EncoderFor(std::uint32_t layer, bool exact) = 0;
+  virtual Result<StateEncoder> EncoderFor(const CutPlan& plan, bool exact) = 0;
+  virtual void OnEncoded(const CutPlan& plan, std::size_t rows, double seconds) = 0;
   virtual std::uint64_t BasisOf(std::uint32_t layer, const StateCode& code) const = 0;
 
   // The cloud's part, whose events are those of a run.

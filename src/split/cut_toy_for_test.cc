@@ -154,8 +154,8 @@ Result<CutWorld::RunLower> CutToy::OpenLower(std::uint32_t layer, std::size_t to
   });
 }
 
-Result<StateEncoder> CutToy::EncoderFor(std::uint32_t layer, bool) {
-  return StateEncoder::Create(ToyBasis(layer), {});
+Result<StateEncoder> CutToy::EncoderFor(const CutPlan& plan, bool) {
+  return StateEncoder::Create(ToyBasis(plan.layer), {});
 }
 
 std::uint64_t CutToy::BasisOf(std::uint32_t layer, const StateCode& code) const {

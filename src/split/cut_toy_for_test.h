@@ -62,7 +62,8 @@ class CutToy final : public AnswerWorld, public CutWorld {
   std::uint32_t layers() const override { return kToyLayers; }
   double RoundTripSeconds() const override { return 2e-9 * static_cast<double>(half_trip_); }
   Result<RunLower> OpenLower(std::uint32_t layer, std::size_t tokens, bool keys) override;
-  Result<StateEncoder> EncoderFor(std::uint32_t layer, bool exact) override;
+  Result<StateEncoder> EncoderFor(const CutPlan& plan, bool exact) override;
+  void OnEncoded(const CutPlan&, std::size_t rows, double) override { encoded_ += rows; }
   std::uint64_t BasisOf(std::uint32_t layer, const StateCode& code) const override;
   TokenSource::Stop StartFar(const RunAsk& ask, RunEvents events) override;
   TokenSource::Stop SendStates(std::uint64_t name, std::span<const std::byte> message,
@@ -138,7 +139,7 @@ class CutToy final : public AnswerWorld, public CutWorld {
   std::uint64_t stopped_ = 0;  // messages
   CutMeter meter_;
   CutCounts counts_;
-  std::uint64_t cut_ok_ = 0, cut_not_ = 0, stalls_ = 0;
+  std::uint64_t cut_ok_ = 0, cut_not_ = 0, stalls_ = 0, encoded_ = 0;
   std::string report_;
   std::unique_ptr<WholeSource> own_, cloud_;
 };

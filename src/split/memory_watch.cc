@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "expert/flow/memory_plan.h"
 #include "machine/machine_memory.h"
 
 namespace troupe {

@@ -37,12 +37,12 @@ std::vector<CutBasis> BasesOf(std::vector<PricedCut> cuts) {
   return bases;
 }
 
-std::map<std::uint32_t, StateCode> CodesWithin(const std::vector<PricedCut>& cuts,
-                                               double most_loss) {
-  std::map<std::uint32_t, StateCode> codes;
+std::map<std::uint32_t, std::vector<StateCode>> CodesWithin(const std::vector<PricedCut>& cuts,
+                                                            double most_loss) {
+  std::map<std::uint32_t, std::vector<StateCode>> codes;
   for (const PricedCut& cut : cuts) {
-    const StateCode code = ChooseCode(cut, most_loss);
-    if (!code.exact()) codes.emplace(cut.basis.layer, code);
+    std::vector<StateCode> of_cut = CodesWorthATry(cut, most_loss);
+    if (!of_cut.empty()) codes.emplace(cut.basis.layer, std::move(of_cut));
   }
   return codes;
 }

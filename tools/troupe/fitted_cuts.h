@@ -18,10 +18,10 @@ namespace troupe {
 // is of no use.
 std::vector<PricedCut> FittedCuts(const std::string& model, const ModelFingerprint& fingerprint);
 std::vector<CutBasis> BasesOf(std::vector<PricedCut> cuts);
-// By layer, of each cut the shortest code that loses at most this share of perplexity; none of a
-// cut of which that is the exact one.
-std::map<std::uint32_t, StateCode> CodesWithin(const std::vector<PricedCut>& cuts,
-                                               double most_loss);
+// By layer, of each cut the codes worth a try that lose at most this share of perplexity; none of a
+// cut that has no such code.
+std::map<std::uint32_t, std::vector<StateCode>> CodesWithin(const std::vector<PricedCut>& cuts,
+                                                            double most_loss);
 
 // Of reading and having them, at most; nothing where there is no such file.
 Bytes BytesOfFittedBases(const std::string& model);

@@ -96,7 +96,7 @@ TEST(SplitFlags, SayHowPromptsAreCut) {
             4096u);
 }
 
-TEST(SplitFlags, ALimitOfLossPicksOfEachCutTheShortestMeasuredCodeThatKeepsToIt) {
+TEST(SplitFlags, ALimitOfLossPicksOfEachCutTheShortMeasuredCodesThatKeepToIt) {
   const auto flags = ServeFlags::Read({"m.gguf", "--cloud", "http://x", "--cut-loss", "1"}).value();
   EXPECT_TRUE(flags->CheckUsage().ok());
   EXPECT_TRUE(flags->split().reads_bases());
@@ -109,8 +109,8 @@ TEST(SplitFlags, ALimitOfLossPicksOfEachCutTheShortestMeasuredCodeThatKeepsToIt)
     return priced;
   };
   const std::vector<PricedCut> cuts = {cut(2, 0.012), cut(4, 0.008)};
-  using Codes = std::map<std::uint32_t, StateCode>;
-  EXPECT_EQ(CodesWithin(cuts, 0.01), (Codes{{2, int8}, {4, int4}}));
+  using Codes = std::map<std::uint32_t, std::vector<StateCode>>;
+  EXPECT_EQ(CodesWithin(cuts, 0.01), (Codes{{2, {int8}}, {4, {int4}}}));
   EXPECT_EQ(CodesWithin(cuts, 0.001), Codes());
 }
 

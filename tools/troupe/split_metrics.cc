@@ -37,6 +37,9 @@ void TellCuts(const CutState& cuts, Figures& figures) {
                     {{"layer", std::to_string(layer)}});
   }
   figures.Counter("troupe_split_cut_bytes_total", "Bytes of messages with such rows", counts.bytes);
+  figures.Counter("troupe_split_cut_encode_seconds_total",
+                  "Time in which the thread that talks with the cloud wrote such messages",
+                  counts.encode_seconds);
   figures.Counter("troupe_split_cut_keys_bytes_total",
                   "Bytes of messages with keys and values of cut prompts", counts.keys_bytes);
   figures.Counter("troupe_split_cut_answers_total",

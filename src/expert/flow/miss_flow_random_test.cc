@@ -233,7 +233,9 @@ class Model {
     }
     ASSERT_LE(held, slots_);
     ASSERT_LE(first + flow_.cache().free_slots(), limit_);
-    if (limit_ == slots_) ASSERT_EQ(held + flow_.cache().free_slots(), slots_);
+    if (limit_ == slots_) {
+      ASSERT_EQ(held + flow_.cache().free_slots(), slots_);
+    }
     for (const auto& load : loads_.under_way()) {
       ASSERT_EQ(flow_.cache().Find(load.id), Residence::kLoading);
     }

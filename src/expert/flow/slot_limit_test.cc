@@ -1,9 +1,6 @@
 #include "expert/flow/slot_limit.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <vector>
 
 #include "base/rng.h"
 #include "testing/test_seed.h"
@@ -142,7 +139,6 @@ TEST(SlotLimitTest, ANoisyReadingMovesItOnceAtMost) {
 TEST(SlotLimitTest, ANeighbourWhoComesAndGoesMakesItWaitLongerEachTime) {
   LimitedMachine machine{SlotLimit(LimitOptions())};
   int changes = 0;
-  std::vector<Nanos> waits;
   std::uint32_t slots = kMostSlots;
   for (int second = 0; second < 3600; ++second) {
     machine.neighbours = second / 20 % 2 == 0 ? 190 : 0;  // gone for 20 s, back for 20 s
@@ -199,7 +195,9 @@ TEST(SlotLimitTest, StaysWithinItsBoundsWhateverItReads) {
       if (slots > before) {
         EXPECT_GE(spare - (std::int64_t{slots - before} * 10 << 20), enough);
       }
-      if (slots < before) EXPECT_LT(spare, 100 << 20);
+      if (slots < before) {
+        EXPECT_LT(spare, 100 << 20);
+      }
     }
   }
 }

@@ -139,6 +139,16 @@ StateCode ChooseCode(const PricedCut& cut, double most_loss) {
   return best;
 }
 
+std::vector<StateCode> CodesWorthATry(const PricedCut& cut, double most_loss) {
+  PricedCut whole = cut;
+  std::erase_if(whole.codes, [](const CodePrice& price) { return price.code.rank > 0; });
+  std::vector<StateCode> codes = {ChooseCode(whole, most_loss)};
+  const StateCode shortest = ChooseCode(cut, most_loss);
+  if (shortest != codes.front()) codes.push_back(shortest);
+  std::erase_if(codes, &StateCode::exact);
+  return codes;
+}
+
 CutFile WithCutsOf(const CutFile& before, CutFile now) {
   if (before.fingerprint != now.fingerprint) return now;
   const auto layer_of = [](const PricedCut& cut) { return cut.basis.layer; };

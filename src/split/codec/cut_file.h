@@ -53,6 +53,11 @@ struct CutFile {
 // no other does.
 StateCode ChooseCode(const PricedCut& cut, double most_loss);
 
+// Those of which one may be the soonest to cross, of those that lose at most this share and are
+// shorter than exact rows: the shortest without directions, which takes hardly any time to write,
+// and the shortest of all if that is another one.
+std::vector<StateCode> CodesWorthATry(const PricedCut& cut, double most_loss);
+
 // `now`, and of `before` the cuts before other layers if it is of the same model.
 CutFile WithCutsOf(const CutFile& before, CutFile now);
 

@@ -86,6 +86,22 @@ TEST(CutFile, TheCodeOfTheFewestBytesWithinTheLimitIsChosen) {
   EXPECT_EQ(ChooseCode(RandomCut(1, rng), -1), StateCode{});
 }
 
+TEST(CutFile, WorthATryAreTheShortestCodeAndTheShortestWithoutDirections) {
+  PricedCut cut{.basis = PlainBasis(1, 256)};
+  const StateCode int8{.form = StateForm::kInt8}, int4{.form = StateForm::kInt4},
+      half{.rank = 64, .form = StateForm::kInt8}, some{.rank = 200, .form = StateForm::kInt8};
+  cut.codes = {{.code = {}},
+               {.code = int8, .loss_most = 0.002},
+               {.code = int4, .loss_most = 0.02},
+               {.code = some, .loss_most = 0.01},
+               {.code = half, .loss_most = 0.05}};
+  EXPECT_THAT(CodesWorthATry(cut, 0.001), testing::IsEmpty());
+  EXPECT_THAT(CodesWorthATry(cut, 0.005), testing::ElementsAre(int8));
+  EXPECT_THAT(CodesWorthATry(cut, 0.01), testing::ElementsAre(int8, some));
+  EXPECT_THAT(CodesWorthATry(cut, 0.02), testing::ElementsAre(int4)) << "shorter than rank 200";
+  EXPECT_THAT(CodesWorthATry(cut, 0.05), testing::ElementsAre(int4, half));
+}
+
 TEST(CutFile, ALossIsTheWorseOfBothMeasures) {
   EXPECT_DOUBLE_EQ((CodePrice{.kl_most = 0.02, .loss_most = 0.01}).LossBound(), std::expm1(0.02));
   EXPECT_DOUBLE_EQ((CodePrice{.kl_most = 0.02, .loss_most = 0.05}).LossBound(), 0.05);

@@ -28,20 +28,23 @@ std::vector<std::size_t> ChunksOf(std::size_t tokens, std::size_t chunk) {
   return chunks;
 }
 
-// Each lane takes one chunk after the other. The cloud is asked when the end begins, and takes no
+// Each lane takes one chunk after the other: the end's layers, the thread that writes messages, the
+// link, and the cloud, which reads them first. The cloud is asked when the end begins, and takes no
 // rows before it has said that it is ready.
 double CutSeconds(const CutFacts& facts, std::uint32_t layer, std::span<const std::size_t> chunks) {
   const double half = facts.round_trip_seconds / 2;
   const double bytes_a_row = facts.bytes_a_row + layer * facts.bytes_a_row_and_layer;
-  double end = facts.end_wait_seconds, link = facts.round_trip_seconds,
+  double end = facts.end_wait_seconds, written = 0, link = facts.round_trip_seconds,
          cloud = half + facts.cloud_wait_seconds;
   for (const std::size_t rows : chunks) {
     end += Seconds(facts.end_layer_seconds, layer, rows);
-    link = std::max(link, end);
+    written = std::max(written, end) + facts.encode_seconds_a_row * static_cast<double>(rows);
+    link = std::max(link, written);
     if (facts.bytes_a_second > 0) {
       link += bytes_a_row * static_cast<double>(rows) / facts.bytes_a_second;
     }
     cloud = std::max(cloud, link + half) + facts.chunk_wait_seconds +
+            facts.decode_seconds_a_row * static_cast<double>(rows) +
             Seconds(facts.cloud_layer_seconds, facts.layers - layer, rows);
   }
   return cloud + half;
@@ -79,9 +82,12 @@ std::optional<CutPlan> PlanCutByLink(const CutFacts& facts, std::span<const Shor
     CutFacts of_layer = facts;
     of_layer.before = {rows.layer};
     of_layer.bytes_a_row = rows.bytes_a_row;
+    of_layer.encode_seconds_a_row = rows.encode_seconds;
+    of_layer.decode_seconds_a_row = rows.decode_seconds;
     std::optional<CutPlan> plan = PlanCut(of_layer, tokens, chunk);
     if (!plan) continue;
     plan->lossy = true;
+    plan->code = rows.code;
     const bool is_worth_it = !exact || kWorthLosing * plan->seconds < exact->seconds;
     if (is_worth_it && (!best || plan->seconds < best->seconds)) best = plan;
   }

@@ -30,6 +30,8 @@ struct CutFacts {
   // Of keys and values of each of the end's layers, that cross as well so that the cloud can go on.
   double bytes_a_row_and_layer = 0;
   double bytes_a_second = 0;  // 0: not measured, and nothing is counted
+  // Of a row that crosses in fewer bytes: writing it here, and reading it in the cloud.
+  double encode_seconds_a_row = 0, decode_seconds_a_row = 0;
 };
 
 struct CutPlan {
@@ -40,7 +42,8 @@ struct CutPlan {
   // Tokens of the prompt that cross with their keys and values, and the cloud goes on behind them
   // by itself; 0: all of them without, for an answer of one token.
   std::size_t prefix = 0;
-  bool lossy = false;  // its rows cross in the fewer bytes of PlanCutByLink
+  bool lossy = false;      // its rows cross in the fewer bytes of PlanCutByLink,
+  std::uint32_t code = 0;  // by this one of the layer's codes
 
   bool operator==(const CutPlan&) const = default;
 };
@@ -60,6 +63,8 @@ std::optional<CutPlan> PlanCut(const CutFacts& facts, std::size_t tokens,
 struct ShorterRows {
   std::uint32_t layer = 0;
   double bytes_a_row = 0;
+  std::uint32_t code = 0;                         // which of the layer's
+  double encode_seconds = 0, decode_seconds = 0;  // of a row
 };
 
 // The best cut of exact rows, which `facts` says, or the best of shorter ones where the link makes

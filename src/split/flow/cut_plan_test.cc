@@ -181,6 +181,28 @@ TEST(PlanCutByLink, RowsAreShortenedOnlyWhereTheLinkMakesItWorthALoss) {
   EXPECT_EQ(PlanCutByLink(slow, {}, 256), PlanCut(slow, 256));
 }
 
+TEST(PlanCutByLink, WhatARowTakesToWriteAndReadCountsBesideItsBytes) {
+  const std::vector<ShorterRows> shorter = {
+      {.layer = 2, .bytes_a_row = 1100, .code = 0, .encode_seconds = 5e-6, .decode_seconds = 1e-6},
+      {.layer = 2,
+       .bytes_a_row = 560,
+       .code = 1,
+       .encode_seconds = 62e-6,
+       .decode_seconds = 48e-6}};
+  const CutPlan usual = PlanCutByLink(Facts(1e-6, 1e-6, 300), shorter, 256).value();
+  EXPECT_TRUE(usual.lossy);
+  EXPECT_EQ(usual.code, 0u);
+  const CutPlan slow = PlanCutByLink(Facts(1e-6, 1e-6, 5), shorter, 256).value();
+  EXPECT_TRUE(slow.lossy);
+  EXPECT_EQ(slow.code, 1u);
+  const CutPlan alone =
+      PlanCutByLink(Facts(1e-6, 1e-6, 300), std::span(shorter).subspan(1), 256).value();
+  EXPECT_GT(alone.seconds, usual.seconds);
+  ShorterRows slowly = shorter[0];
+  slowly.encode_seconds = 1;
+  EXPECT_FALSE(PlanCutByLink(Facts(1e-6, 1e-6, 300), {&slowly, 1}, 256)->lossy);
+}
+
 // Whatever the machines are like: never slower than exact rows, and lossy for a gain alone.
 TEST(PlanCutByLink, ALossAlwaysGainsTime) {
   const std::uint64_t seed = TestSeed();

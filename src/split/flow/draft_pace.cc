@@ -21,7 +21,7 @@ constexpr double kRowShare = 0.35;
 // Of an answer, to learn from; the seconds as without drafts: tokens of a shorter one may all have
 // come together.
 constexpr std::size_t kEnoughTokens = 16;
-constexpr double kEnoughSeconds = 0.25;
+constexpr double kEnoughOfCloud = 0.25;
 // By how much one answer's measurement may correct what is planned.
 constexpr double kMostOff = 4;
 // Guesses that are believed to be taken before any were, beside those that were; what is kept of
@@ -72,7 +72,7 @@ bool DraftMeter::OnAnswer(const DraftedAnswer& answer, Nanos now) {
   taken_ = kept * taken_ + std::min(answer.right, answer.in_time);
   in_time_ = kept * in_time_ + answer.in_time;
   taken_at_ = now;
-  if (answer.cloud_seconds < kEnoughSeconds) return true;
+  if (answer.cloud_seconds < kEnoughOfCloud) return true;
   // As many guesses being taken as were.
   const double share = std::min(answer.right / answer.judged, 1.0);
   const double expected = share * answer.drafted_seconds + (1 - share) * answer.cloud_seconds;
