@@ -28,6 +28,7 @@ CHAINS = {
     **{f"buddies, open, rho {rho}": f"buddies:tau=-1:gamma=2:rho={rho}" for rho in RHOS},
     **{f"random, rho {rho}": f"random:rho={rho}" for rho in RHOS},
     **{f"drop, rho {rho}": f"drop:rho={rho}" for rho in RHOS},
+    "drop, share 0.3": "drop:most-share=0.3",
     "low-bit": "low-bit",
 }
 # Which do not depend on what is missing, or only in prompts: with half of the experts in memory.
@@ -38,8 +39,8 @@ ONCE = {
     "first expert": ["--substitute", "top:keep=1"],
     "gate of groups": ["--gate", "groups"],
 }
-GENERATED = ("smoe, alpha 0.4", "smoe, alpha 1", "buddies, open, rho 1", "buddies, open, rho 4", "random, rho 4", "drop, rho 1",
-             "drop, rho 4", "low-bit")
+GENERATED = ("smoe, alpha 0.4", "smoe, alpha 1", "bias 0.4", "buddies, all gates, rho 2", "buddies, open, rho 1",
+             "buddies, open, rho 4", "random, rho 4", "drop, rho 1", "drop, rho 4", "drop, share 0.3", "low-bit")
 QUALITIES = ("balanced", "fast")
 
 
