@@ -86,6 +86,7 @@ class SpeculationExactness : public testing::Test {
     options.offload.slots = slots;
     options.draft = draft;
     if (!draft.empty()) options.drafters = *ParseDraftChoice("auto");
+    options.drafters.resident = true;
     return Engine::Open(kModel, options).value();
   }
 

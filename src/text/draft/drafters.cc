@@ -11,7 +11,7 @@ namespace troupe {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, DraftChoice>, 8> kChoices = {{
-    {"auto", {.lookup = true, .grammar = true, .model = true, .resident = true}},
+    {"auto", {.lookup = true, .grammar = true, .model = true}},
     {"off", {}},
     {"lookup", {.lookup = true}},
     {"grammar", {.grammar = true}},
