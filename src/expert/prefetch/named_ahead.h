@@ -1,9 +1,9 @@
 // Reads ahead what a draft has named: a draft by the experts in memory alone
-// (runtime/draft_by_residents.h) leaves the others out, and the pass that checks it most likely needs
-// them. So its routers' choices are a forecast as many tokens ahead as it is long. They are read
-// in the order in which the check will ask: while the draft goes on, and after that where nothing
-// is demanded. What the draft used stays in its slot until its layer has asked. All other reading
-// ahead is left to another Prefetching, which hears nothing of drafts. Pure, as that is.
+// (runtime/draft_by_residents.h) leaves the others out, and the pass that checks it most likely
+// needs them. So its routers' choices are a forecast as many tokens ahead as it is long. They are
+// read in the order in which the check will ask: while the draft goes on, and after that where
+// nothing is demanded. What the draft used stays in its slot until its layer has asked. All other
+// reading ahead is left to another Prefetching, which hears nothing of drafts. Pure, as that is.
 #pragma once
 
 #include <cstdint>

@@ -23,8 +23,8 @@ struct DraftChoice {
   bool operator==(const DraftChoice&) const = default;
 };
 
-// "auto" (all but the controls and "resident"), "off", "lookup", "grammar", "draft" (a draft model), "resident",
-// and the controls "wrong" and "random". kInvalidArgument names the others.
+// "auto" (all but the controls and "resident"), "off", "lookup", "grammar", "draft" (a draft
+// model), "resident", and the controls "wrong" and "random". kInvalidArgument names the others.
 Result<DraftChoice> ParseDraftChoice(std::string_view name);
 std::vector<std::string> DraftChoiceNames();
 
