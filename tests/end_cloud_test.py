@@ -110,7 +110,7 @@ class Link:
 
 class StuckLink(Link):
     """One with which the cloud may seem to stand still: it says as often as a cloud does that it lives, and gives no more tokens."""
-    TOKENS = re.compile(rb"\r\n\[\d")
+    TOKENS = re.compile(rb"(?:^|\r\n)([0-9a-f]+\r\n\[\d)")  # a chunk of them
     ALIVE = b"3\r\n[]\n\r\n"
 
     def __init__(self, port):
@@ -118,10 +118,13 @@ class StuckLink(Link):
         super().__init__(port)
 
     def carried(self, data, target):
-        while self.is_stuck and self.TOKENS.search(data):
+        tokens = self.TOKENS.search(data) if self.is_stuck else None
+        if tokens:
+            target.sendall(data[:tokens.start(1)])
+        while tokens and self.is_stuck:
             target.sendall(self.ALIVE)
             time.sleep(0.4)
-        return data
+        return data[tokens.start(1):] if tokens else data
 
 
 @contextlib.contextmanager

@@ -108,7 +108,7 @@ class EndMemory(unittest.TestCase):
             planned, held = self.device("slots"), self.resident()
             self.assertEqual(self.device("slots_given_back_total"), 0)
             # More than the budget has left: without what the end gives back somebody would be killed.
-            more = (LIMIT - held) // MIB + 40
+            more = (LIMIT - held) // MIB + 20
             with concurrent.futures.ThreadPoolExecutor(1) as pool:
                 taking = pool.submit(self.neighbour.take, more, 20)
                 while not taking.done():
@@ -136,11 +136,11 @@ class EndMemory(unittest.TestCase):
         with self.end_and_neighbour("--memory", "220MiB"):
             expected = self.answers()
             planned = self.device("slots")
-            self.neighbour.take((LIMIT - self.resident()) // MIB - 40, 100)
+            self.neighbour.take((LIMIT - self.resident()) // MIB - 60, 100)
             time.sleep(2)  # some looks
             self.assertEqual(self.answers(), expected)
             self.assertEqual(self.device("slots"), planned)
-            self.neighbour.take(60, 20)  # now it runs out
+            self.neighbour.take(50, 5)  # now it runs out
             self.wait(lambda: self.device("slots") < planned)
             self.assertEqual(self.answers(), expected)
 

@@ -212,8 +212,8 @@ TEST_F(SpeculationExactness, NoDraftChangesAByte) {
   const DraftedTokens& by_residents =
       drafts_.by_source[static_cast<std::size_t>(DraftSource::kResident)];
   EXPECT_GT(by_residents.accepted, cases / 20);
-  EXPECT_GT(by_residents.drafted - by_residents.accepted, cases / 20);
-  EXPECT_GT(draft_reads_used_, cases / 10);
+  EXPECT_GT(by_residents.drafted - by_residents.accepted, 0u);
+  EXPECT_GT(draft_reads_used_, cases / 50);
 }
 
 }  // namespace

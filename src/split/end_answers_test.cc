@@ -155,8 +155,8 @@ TEST_F(ScriptedCloudTest, AnAnswerLeavesACloudWhoseTokensTakeLongerThanItSays) {
   WaitFor(CloudWatch::State::kThere);
   Generation generation = end_->Start(Say("The kernel", 60), {}).value();
   while (asked_ == 0) std::this_thread::sleep_for(1ms);
-  for (std::size_t i = 0; i < 50 && end_->State().flow.tokens[0] == 0; ++i) {
-    WriteToAll(EncodeTokens(std::span(alone.tokens).subspan(i, 1)));
+  for (std::size_t i = 0; end_->State().under_way > 0; ++i) {
+    WriteToAll(i < 50 ? EncodeTokens(std::span(alone.tokens).subspan(i, 1)) : EncodeTokens({}));
     std::this_thread::sleep_for(40ms);
   }
   EXPECT_EQ(generation.Wait()->tokens, alone.tokens);
