@@ -1,7 +1,7 @@
 """What bench/answers says of its figures: shares of right answers, how they differ from exact's, and bars."""
 import math
 
-LEAST_RIGHT, LEAST_TASKS = 0.8, 4  # so many exercises are answered rightly so often: far from chance
+LEAST_RIGHT, LEAST_TASKS = 0.8, 4  # share of right answers, and exercises that have it: far from chance
 MOST_LOST_BY_ROWS = 0.005  # of all answers, against the cloud alone, where rows of cut prompts cross within a limit of loss
 _Z = 1.959964
 

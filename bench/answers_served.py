@@ -18,7 +18,7 @@ MOST_LOSS = 1  # % of perplexity, of --cut-loss
 
 
 class Narrow(Delay):
-    """A relay on this machine that hands on so many Mbit/s each way, of each connection."""
+    """A relay on this machine that hands on at most this many Mbit/s each way, of each connection."""
 
     def __init__(self, host, target, mbps):
         self.second_a_byte = 8 / (mbps * 1e6)

@@ -122,7 +122,7 @@ def synthesized(troupe, folder, experts):
 
 
 def widened(troupe, folder, model, factor):
-    """The model with experts so many times as wide, which chooses the same experts and tokens."""
+    """The model with experts `factor` times as wide, which chooses the same experts and tokens."""
     wide = folder / f"{model.stem.removesuffix('-q8_0')}-wide{factor}.gguf" if factor > 1 else model
     if not wide.exists():
         folder.mkdir(parents=True, exist_ok=True)

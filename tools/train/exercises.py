@@ -23,7 +23,7 @@ import zlib
 
 LETTERS = string.ascii_lowercase
 _CLOSES = {"(": ")", "[": "]", "{": "}", "<": ">"}
-_HELD_OUT = 50  # one in so many
+_HELD_OUT = 50  # one in 50
 _NEXT = 4  # symbols of a series that are asked for
 
 
