@@ -16,6 +16,7 @@ import time
 import unittest
 
 import memory_cgroup
+import troupe_cli
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MIB = 1 << 20
@@ -68,12 +69,7 @@ class BudgetTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
-        cls.model = cls.folder / "model.gguf"
-        shape = cls.folder / "config.json"
-        shape.write_text(json.dumps(cls.shape), encoding="utf-8")
-        for command in (["synth", cls.model, "--shape", shape, "--type", "Q8_0"],
-                        ["pack", cls.model]):
-            subprocess.run([BINARY, *map(str, command)], check=True, capture_output=True)
+        cls.model = troupe_cli.packed_model(BINARY, cls.folder / "model.gguf", cls.shape)
 
     @classmethod
     def prompt(cls, case):

@@ -7,7 +7,6 @@ Exits with 77 (skipped) and the reason where no memory cgroup can be made.
 """
 import concurrent.futures
 import contextlib
-import json
 import pathlib
 import re
 import subprocess
@@ -18,6 +17,7 @@ import unittest
 
 import memory_cgroup
 import serve_test
+import troupe_cli
 from serve_test import LONGEST, Server
 
 MIB = 1 << 20
@@ -66,11 +66,7 @@ class EndMemory(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
-        cls.model = cls.folder / "model.gguf"
-        shape = cls.folder / "config.json"
-        shape.write_text(json.dumps(SHAPE), encoding="utf-8")
-        for command in (["synth", cls.model, "--shape", shape, "--type", "Q8_0"], ["pack", cls.model]):
-            subprocess.run([serve_test.TROUPE, *map(str, command)], check=True, capture_output=True)
+        cls.model = troupe_cli.packed_model(serve_test.TROUPE, cls.folder / "model.gguf", SHAPE)
 
     @contextlib.contextmanager
     def end_and_neighbour(self, *args):
@@ -118,8 +114,8 @@ class EndMemory(unittest.TestCase):
             fewer = self.device("slots")
             self.assertLess(fewer, planned)
             self.assertEqual(planned - fewer, self.device("slots_given_back_total"))
-            self.assertGreater(self.device("returned_bytes_total"), 40 * MIB)
-            self.assertLess(self.resident(), held - 40 * MIB)
+            self.assertGreater(self.device("returned_bytes_total"), 30 * MIB)
+            self.assertLess(self.resident(), held - 30 * MIB)
             self.assertLessEqual(self.device("experts"), planned)
             self.assertTrue(any("memory is short" in line for line in self.end.said), self.end.said)
             print(f"{planned:.0f} experts, {fewer:.0f} beside a neighbour of {more} MiB; resident "
@@ -130,7 +126,7 @@ class EndMemory(unittest.TestCase):
             self.assertEqual(self.device("slots_taken_again_total"), planned - fewer)
             self.assertTrue(any("memory is there again" in line for line in self.end.said), self.end.said)
             self.assertEqual(self.answers(), expected)
-            self.assertGreater(self.resident(), held - 40 * MIB)
+            self.assertGreater(self.resident(), held - 30 * MIB)
 
     def test_a_budget_that_was_named_stays_while_there_is_memory(self):
         with self.end_and_neighbour("--memory", "220MiB"):

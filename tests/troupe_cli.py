@@ -44,7 +44,11 @@ class TroupeFailed(Exception):
 
 
 def packed_model(binary, path, shape):
-    """A synthetic model of that shape, and its container beside it."""
+    """A synthetic model of that shape, a name or what a config.json says, and its container beside it."""
+    if isinstance(shape, dict):
+        config = path.with_name("config.json")
+        config.write_text(json.dumps(shape), encoding="utf-8")
+        shape = config
     troupe = Troupe(binary)
     troupe.run("synth", path, "--shape", shape, "--type", "Q8_0")
     troupe.run("pack", path)

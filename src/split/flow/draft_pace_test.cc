@@ -112,8 +112,8 @@ TEST(DraftPace, NothingIsExpectedOfGuessesThatTheCloudDoesNotTake) {
 constexpr double kOwn = 0.02, kCloud = 0.1, kRoundTrip = 0.01;
 constexpr Nanos kMinute = 60'000'000'000;
 
-// An answer of 200 tokens as the facts say, but that the cloud has taken so much of what was in
-// time, and that all of it took so many times longer.
+// An answer of 200 tokens as the facts say, except that the cloud has taken the share `taken` of
+// the guesses in time, and that all of it took `longer` times as long.
 DraftedAnswer AnAnswer(const DraftMeter& meter, double taken, double longer, Nanos now,
                        std::size_t tokens = 200) {
   const DraftPlan plan = meter.Plan(kOwn, kCloud, kRoundTrip, now);

@@ -10,7 +10,7 @@ namespace troupe {
 
 class TokenPace {
  public:
-  // So many of its tokens have come. What comes first says nothing: it has waited for the prompt.
+  // More of its tokens have come. The first ones say nothing: they have waited for the prompt.
   void OnTokens(std::size_t tokens, Nanos now) {
     if (!has_begun_) {
       has_begun_ = true;
