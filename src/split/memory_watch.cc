@@ -95,7 +95,7 @@ void MemoryWatch::Step() {
   const std::uint32_t slots = limit_.slots();
   {
     const MutexLock lock(steps_->mu);
-    const SlotUse& use = steps_->use;
+    const SlotUse use = steps_->use;
     const bool is_done = use.slots == slots && (slots == use.most || use.with_memory <= slots);
     if (steps_->under_way || use.refused || is_done) return;
     steps_->under_way = true;
