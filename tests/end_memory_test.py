@@ -136,7 +136,7 @@ class EndMemory(unittest.TestCase):
             time.sleep(2)  # some looks
             self.assertEqual(self.answers(), expected)
             self.assertEqual(self.device("slots"), planned)
-            self.neighbour.take(50, 5)  # now it runs out
+            self.neighbour.take(50, 20)  # now it runs out
             self.wait(lambda: self.device("slots") < planned)
             self.assertEqual(self.answers(), expected)
 

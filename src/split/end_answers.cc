@@ -12,7 +12,8 @@
 
 #include "api/model_access.h"
 #include "base/mutex.h"
-#include "runtime/batch_forecast.h"
+#include "server/http/http_client.h"
+#include "split/draft_desk.h"
 #include "split/flow/forecast_factor.h"
 #include "split/flow/lane_times.h"
 #include "split/growing_pause.h"
@@ -25,15 +26,11 @@
 namespace troupe {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr std::chrono::milliseconds kTickOfAnswers{25}, kTickAlone{250};
 // Open to the cloud beside those of answers: for hellos, and for the offers of drafts.
 constexpr std::size_t kKeptConnections = 8;
 constexpr double kFirstUsual = 128;
 constexpr double kRetrySeconds = 1;
-// Of the text by which this machine measures itself.
-constexpr std::size_t kOwnPrompt = 32, kOwnAnswer = 4;
 
 }  // namespace
 
@@ -222,17 +219,9 @@ class EndAnswers::Impl final : public AnswerWorld {
         cut_factor_.OnAnswer(predicted.expected_seconds, predicted.factor, predicted.seconds,
                              Now());
       }
-      PredictedSums& sums = predicted.cut ? state_.predicted_cuts
-                            : predicted.drafts
-                                ? state_.predicted_drafts
-                                : state_.predicted[static_cast<std::size_t>(predicted.place)];
-      ++sums.answers;
-      sums.expected_seconds += predicted.expected_seconds;
-      sums.seconds += predicted.seconds;
+      CountPredicted(predicted, state_);
     }
-    if (cuts_ != nullptr) state_.cuts = cuts_->State();
-    state_.bytes_sent = cloud_.bytes_sent();
-    state_.bytes_received = cloud_.bytes_received();
+    TellTraffic();
     --state_.under_way;
   }
 
@@ -292,8 +281,7 @@ class EndAnswers::Impl final : public AnswerWorld {
     const std::optional<PlaceCosts> with_drafts = DraftCosts(own, cloud);
     const MutexLock lock(mu_);
     state_.cloud = watch_.state();
-    state_.bytes_sent = cloud_.bytes_sent();
-    state_.bytes_received = cloud_.bytes_received();
+    TellTraffic();
     state_.round_trip_seconds = round_trip_seconds_;
     state_.end = own;
     state_.cloud_costs = cloud;
@@ -304,6 +292,11 @@ class EndAnswers::Impl final : public AnswerWorld {
     state_.draft_taken = drafts_.taken();
     state_.draft_factor = drafts_.factor();
     if (memory_ != nullptr) state_.memory = memory_->State();
+  }
+
+  void TellTraffic() TROUPE_REQUIRES(mu_) {
+    state_.bytes_sent = cloud_.bytes_sent();
+    state_.bytes_received = cloud_.bytes_received();
     if (cuts_ != nullptr) state_.cuts = cuts_->State();
   }
 
@@ -383,9 +376,7 @@ class EndAnswers::Impl final : public AnswerWorld {
 
   void OnHello(const Result<CloudHello>& hello) {
     Status status = hello.status();
-    if (status.ok()) {
-      status = CheckFits(options_.proof, hello->proof, "the cloud");
-    }
+    if (status.ok()) status = CheckFits(options_.proof, hello->proof, "the cloud");
     if (status.ok()) {
       hello_ = *hello;
       cloud_.OnHello(*hello, round_trip_seconds_);
@@ -407,17 +398,9 @@ class EndAnswers::Impl final : public AnswerWorld {
   void MeasureSelf() {
     const bool compares =
         rule_->Name() != "cloud" && rule_->Name() != "end" && rule_->Name() != "drafts";
-    if (!measures_ || !compares || stop_measuring_ || OwnCosts(kOwnPrompt)) return;
-    Request request{.max_tokens = kOwnAnswer};
-    const std::size_t vocabulary = ModelAccess::EngineOf(model_).tokenizer().size();
-    std::vector<TokenId> prompt(kOwnPrompt);
-    for (std::size_t i = 0; i < prompt.size(); ++i) {
-      prompt[i] = static_cast<TokenId>((i + 1) * 7919 % vocabulary);
-    }
-    request.prompt = std::move(prompt);
-    request.ignore_end = true;
+    if (!measures_ || !compares || stop_measuring_ || OwnCosts(kMeasuredPrompt)) return;
+    Request request = RequestToMeasureBy(ModelAccess::EngineOf(model_).tokenizer().size());
     request.exact = !answers_lose_;
-    request.cache_salt = "of nobody's text";
     stop_measuring_ =
         own_.Start({.request = std::move(request)}, {.on_heard = [] {},
                                                      .on_read = [](std::size_t, std::size_t) {},

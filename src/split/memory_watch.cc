@@ -86,7 +86,13 @@ void MemoryWatch::Look(Nanos now) {
   const SlotLimit::Reading reading = {
       .free = memory->available, .held = options_.held(), .with_memory = use.with_memory};
   limit_.Look(reading, now);
-  spare_ = limit_.Spare(reading);
+  const std::int64_t spare = limit_.Spare(reading);
+  if (looked_at_ > 0) {
+    const auto low = static_cast<std::int64_t>(marks_.low.count());
+    look_at_ = now + LookAgainIn(spare_ - spare, now - looked_at_, spare - low, options_.every);
+  }
+  looked_at_ = now;
+  spare_ = spare;
   Tell(reading);
 }
 

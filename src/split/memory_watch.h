@@ -17,8 +17,8 @@
 namespace troupe {
 
 struct MemoryWatchOptions {
-  bool named = false;  // the user has said how much memory or how many slots
-  Nanos every = 500'000'000;
+  bool named = false;         // the user has said how much memory or how many slots
+  Nanos every = 500'000'000;  // sooner while memory falls
   Nanos lasting = SlotLimit::Options().lasting;
   bool explain = false;   // say at once when the cache will change
   std::string root = {};  // of /proc and /sys; a test's
@@ -63,7 +63,7 @@ class MemoryWatch {
   const MemoryMarks marks_;
   SlotLimit limit_;
   const std::shared_ptr<Steps> steps_;  // with the engine's thread
-  Nanos look_at_ = 0;
+  Nanos look_at_ = 0, looked_at_ = 0;
   std::int64_t spare_ = 0;
   std::uint32_t told_ = 0;  // slots
 };

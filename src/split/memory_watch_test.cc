@@ -111,6 +111,19 @@ TEST_F(MemoryWatchTest, ANamedBudgetStaysUntilHardlyAnythingIsFree) {
   EXPECT_LT(watch_->State().use.slots, most());
 }
 
+TEST_F(MemoryWatchTest, LooksSoonerWhileMemoryFalls) {
+  MemoryWatchOptions options = Options(/*named=*/true);
+  options.every = kWatchSecond;
+  OpenWatch(std::move(options));
+  Look();
+  SetFree(72_MiB);
+  Look();  // from 2 GiB: the rest may be gone within some milliseconds
+  SetFree(20_MiB);
+  now_ += kWatchSecond / 10;
+  watch_->OnTime(now_);
+  EXPECT_LT(watch_->State().use.slots, most());
+}
+
 TEST_F(MemoryWatchTest, WhatIsNotKnownChangesNothing) {
   OpenWatch(Options());
   std::filesystem::remove_all(folder_.path() / "proc");

@@ -1,6 +1,8 @@
 #include "split/own_costs.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "runtime/batch_forecast.h"
 
@@ -27,6 +29,19 @@ std::optional<PlaceCosts> OwnCostsOf(BatchCounters counters, const Plan& plan, s
                     .link_seconds = 0,
                     .read_seconds = now.read_seconds / conditions.power,
                     .token_seconds = now.token_seconds / conditions.power};
+}
+
+Request RequestToMeasureBy(std::size_t vocabulary) {
+  constexpr std::size_t kFarApart = 7919;  // a prime: in most vocabularies all tokens differ
+  std::vector<TokenId> prompt(kMeasuredPrompt);
+  for (std::size_t i = 0; i < prompt.size(); ++i) {
+    prompt[i] = static_cast<TokenId>((i + 1) * kFarApart % vocabulary);
+  }
+  Request request{.max_tokens = kMeasuredAnswer};
+  request.prompt = std::move(prompt);
+  request.ignore_end = true;
+  request.cache_salt = "of nobody's text";
+  return request;
 }
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <troupe/model.h>
+#include <troupe/request.h>
 
 #include <cstddef>
 #include <optional>
@@ -22,5 +23,9 @@ struct OwnConditions {
 // `read`: tokens of its prompt, of which more take less each. Absent: not measured yet.
 std::optional<PlaceCosts> OwnCostsOf(BatchCounters counters, const Plan& plan, std::size_t read,
                                      const OwnConditions& conditions);
+
+// Of a text of nobody's by which a machine measures itself before anybody has asked it.
+constexpr std::size_t kMeasuredPrompt = 32, kMeasuredAnswer = 4;
+Request RequestToMeasureBy(std::size_t vocabulary);
 
 }  // namespace troupe

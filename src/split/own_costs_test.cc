@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <variant>
+#include <vector>
+
 namespace troupe {
 namespace {
 
@@ -45,6 +49,17 @@ TEST(OwnCosts, ASequenceIsWaitedForBehindThoseThatTheBatchDoesNotKnowYet) {
   EXPECT_EQ(behind(3), 0);
   EXPECT_EQ(behind(4), 0.5);
   EXPECT_EQ(behind(11), 4);
+}
+
+TEST(OwnCosts, AreMeasuredByATextOfTokensThatTheModelHas) {
+  for (const std::size_t vocabulary : {40, 7919, 150'000}) {
+    const Request request = RequestToMeasureBy(vocabulary);
+    const auto& prompt = std::get<std::vector<TokenId>>(request.prompt);
+    EXPECT_EQ(prompt.size(), kMeasuredPrompt);
+    EXPECT_LT(*std::max_element(prompt.begin(), prompt.end()), vocabulary);
+    EXPECT_EQ(request.max_tokens, kMeasuredAnswer);
+    EXPECT_TRUE(request.ignore_end);
+  }
 }
 
 }  // namespace

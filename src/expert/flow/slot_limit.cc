@@ -4,6 +4,15 @@
 
 namespace troupe {
 
+Nanos LookAgainIn(std::int64_t fell, Nanos within, std::int64_t above_mark, Nanos every) {
+  constexpr Nanos kOftener = 20;
+  if (fell <= 0 || above_mark <= 0) return every;
+  const double left =
+      static_cast<double>(within) * static_cast<double>(above_mark) / static_cast<double>(fell);
+  return static_cast<Nanos>(
+      std::clamp(left / 2, static_cast<double>(every / kOftener), static_cast<double>(every)));
+}
+
 std::int64_t SlotLimit::Spare(const Reading& reading) const {
   const auto of = [](Bytes bytes) { return static_cast<std::int64_t>(bytes.count()); };
   // What is still to be taken; less than nothing as long as the cache has yet to give back.

@@ -2,6 +2,7 @@
 // as soon as memory is short, and more again once it has been there for a while. Pure.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -19,12 +20,19 @@ struct MemoryMarks {
   static MemoryMarks OfChosen(Bytes for_others) {
     return {.low = Bytes(for_others.count() / 2), .enough = Bytes(for_others.count() / 4 * 3)};
   }
-  // Of a budget that the user has named: it stays until the system is about to kill somebody.
+  // Of a budget that the user has named: it stays until the system is about to kill somebody. Where
+  // little is left to others a part of it is gone before anything can be given back.
   static MemoryMarks OfNamed(Bytes for_others) {
-    return {.low = Bytes(for_others.count() / 8), .enough = Bytes(for_others.count() / 4)};
+    const std::uint64_t all = for_others.count();
+    return {.low = Bytes(std::min(std::max(all / 8, (32_MiB).count()), all / 2)),
+            .enough = Bytes(std::min(std::max(all / 4, (64_MiB).count()), all / 4 * 3))};
   }
   bool operator==(const MemoryMarks&) const = default;
 };
+
+// When to look again: soon enough to see half of what is left above the mark still there, if it
+// goes on falling as it did; `every` at the latest, a twentieth of it at the earliest.
+Nanos LookAgainIn(std::int64_t fell, Nanos within, std::int64_t above_mark, Nanos every);
 
 class SlotLimit {
  public:

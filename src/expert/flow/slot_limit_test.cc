@@ -158,11 +158,11 @@ TEST(SlotLimitTest, ANeighbourWhoComesAndGoesMakesItWaitLongerEachTime) {
 
 TEST(SlotLimitTest, ANamedBudgetStaysUntilMemoryRunsOut) {
   LimitedMachine machine{SlotLimit(LimitOptions(/*named=*/true))};
-  machine.neighbours = 170;
-  EXPECT_EQ(machine.LookFor(100), kMostSlots);  // 30 MiB are left to all others
+  machine.neighbours = 160;
+  EXPECT_EQ(machine.LookFor(100), kMostSlots);  // 40 MiB are left to all others
   machine.neighbours = 180;
-  EXPECT_EQ(machine.Look(), kMostSlots - 3);  // 20 MiB, and 50 are enough
-  EXPECT_EQ(machine.LookFor(100), kMostSlots - 3);
+  EXPECT_EQ(machine.Look(), kMostSlots - 5);  // 20 MiB, and 64 are enough
+  EXPECT_EQ(machine.LookFor(100), kMostSlots - 5);
   machine.neighbours = 100;
   EXPECT_EQ(machine.LookFor(20), kMostSlots);
 }
@@ -170,14 +170,34 @@ TEST(SlotLimitTest, ANamedBudgetStaysUntilMemoryRunsOut) {
 TEST(SlotLimitTest, ANamedBudgetThatWasNotUsedIsNotMissedAndSlotsWithoutMemoryDoNotHelp) {
   SlotLimit limit(LimitOptions(/*named=*/true));
   EXPECT_EQ(limit.Look({.free = 60_MiB, .held = 400_MiB, .with_memory = 4}, 1), kMostSlots);
-  EXPECT_EQ(limit.Look({.free = 20_MiB, .held = 600_MiB, .with_memory = 24}, 2), 21u);
+  EXPECT_EQ(limit.Look({.free = 20_MiB, .held = 600_MiB, .with_memory = 24}, 2), 19u);
+}
+
+TEST(SlotLimitTest, WhereLittleIsLeftToOthersANamedBudgetGivesBackEarlier) {
+  EXPECT_EQ(MemoryMarks::OfNamed(1_GiB), (MemoryMarks{.low = 128_MiB, .enough = 256_MiB}));
+  EXPECT_EQ(MemoryMarks::OfNamed(80_MiB), (MemoryMarks{.low = 32_MiB, .enough = 60_MiB}));
+  EXPECT_EQ(MemoryMarks::OfNamed(20_MiB), (MemoryMarks{.low = 10_MiB, .enough = 15_MiB}));
+}
+
+TEST(SlotLimitTest, LooksSoonerWhileMemoryFallsFast) {
+  constexpr Nanos kEvery = kLimitSecond / 2;
+  const auto next = [](std::int64_t fell, std::int64_t above_mark) {
+    return LookAgainIn(fell << 20, kEvery, above_mark << 20, kEvery);
+  };
+  EXPECT_EQ(next(0, 100), kEvery);
+  EXPECT_EQ(next(-50, 100), kEvery);
+  EXPECT_EQ(next(10, 100), kEvery);
+  EXPECT_EQ(next(100, 100), kEvery / 2);
+  EXPECT_EQ(next(100, 50), kEvery / 4);
+  EXPECT_EQ(next(1000, 1), kEvery / 20);
+  EXPECT_EQ(next(100, -1), kEvery);  // short already: what was given back takes its time
 }
 
 TEST(SlotLimitTest, StaysWithinItsBoundsWhateverItReads) {
   Rng rng(TestSeed());
   for (int round = 0; round < 200; ++round) {
     const bool named = rng.Below(2) == 0;
-    const std::int64_t enough = (named ? 50 : 150) << 20;
+    const std::int64_t enough = (named ? 64 : 150) << 20;
     SlotLimit limit(LimitOptions(named));
     Nanos now = 0;
     for (int i = 0; i < 300; ++i) {
