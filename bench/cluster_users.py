@@ -14,8 +14,9 @@ class Users:
     """Who asks a node that is killed loses the connection, and asks for the same once more: by turns another node at once, and
     its own once that is back. All else that is not answered is lost."""
 
-    def __init__(self, nodes, count, expected, tokens):
+    def __init__(self, nodes, count, expected, tokens, sampled=()):
         self.nodes, self.expected, self.tokens = nodes, expected, tokens
+        self.sampled = sampled  # prompts whose answers are drawn, from a seed; the others take the likeliest token
         self.asked = self.lost = self.wrong = self.broken = self.asked_again = 0
         self.came = []  # when each token did
         self.deaths = [0] * count
@@ -59,7 +60,8 @@ class Users:
     def answer_of(self, i, prompt):
         """Nothing: whatever came instead."""
         async def one():
-            body = {"prompt": prompt, "max_tokens": self.tokens, "temperature": 0, "ignore_eos": True}
+            body = {"prompt": prompt, "max_tokens": self.tokens, "ignore_eos": True,
+                    **({"temperature": 0.8, "seed": 1} if prompt in self.sampled else {"temperature": 0})}
             return await asyncio.wait_for(ask(self.nodes[i].base, body, self.token_came), LONGEST)
         try:
             return asyncio.run(one())[2]

@@ -29,7 +29,7 @@ class Hurt:
         self.bench, self.machines, self.setting = bench, machines, setting
         self.common = ["--ctx", CONTEXT, "--threads", 1, "--queue", 500]
         self.ends, self.groups = [], []
-        self.users = Users(self.ends, len(PLACES), expected, TOKENS)
+        self.users = Users(self.ends, len(PLACES), expected, TOKENS, sampled_of(list(expected)))
         self.kinds = dict.fromkeys(KINDS, 0)
 
     def confined(self, name, processors):
@@ -102,13 +102,18 @@ class Hurt:
             group.close()
 
 
+def sampled_of(prompts):
+    """Every other one's answer is drawn."""
+    return prompts[1::2]
+
+
 def answers_alone(setting):
     """What the model alone answers, by prompt."""
     draw = random.Random("faults")
     prompts = [text_of(draw) for _ in range(PROMPTS)]
     alone = Node(Loopback(1), 0, setting.troupe, setting.model, ["--ctx", CONTEXT, "--threads", 1])
     try:
-        ask_alone = Users([alone], 1, {}, TOKENS)
+        ask_alone = Users([alone], 1, {}, TOKENS, sampled_of(prompts))
         expected = {prompt: ask_alone.answer_of(0, prompt) for prompt in prompts}
     finally:
         alone.end()
