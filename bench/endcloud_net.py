@@ -150,6 +150,6 @@ def gate_of_groups(troupe, model, text):
 
 def limit_of_loss(troupe, model, text):
     """1 % of perplexity, with what codes of rows that cross the cut in the middle of six layers lose, beside the model."""
-    prices = learned(troupe, model, "cuts", text, ["--tokens", "64", "--cut", "3", "--cut-tokens", "2048"])
+    prices = learned(troupe, model, "cuts", text, ["--tokens", "64", "--cut", "3", "--cut-tokens", "1024"])
     (model.parent / prices.name).write_bytes(prices.read_bytes())
     return 1
