@@ -136,6 +136,12 @@ double SecondsPerFurtherRow(const std::array<double, kRows.size()>& seconds) {
 
 }  // namespace
 
+Bytes ProbeMemoryWithin(Bytes budget) {
+  constexpr Bytes kSpare = 4_MiB;
+  const Bytes taken = ResidentMemory() + kSpare;
+  return std::clamp(budget > taken ? budget - taken : Bytes(), 1_MiB, kProbeMemory);
+}
+
 Result<double> ProbeMemory(ThreadPool& pool, Bytes memory) {
   return MeasureReadBandwidth(pool, ProbeBytes(kProbeMemory, memory));
 }

@@ -17,6 +17,9 @@ namespace troupe {
 
 inline constexpr Bytes kProbeMemory = 256_MiB;
 
+// What a budget leaves to measuring: it holds for this process, too.
+Bytes ProbeMemoryWithin(Bytes budget);
+
 // Bytes a second, all threads together.
 Result<double> ProbeMemory(ThreadPool& pool, Bytes memory = kProbeMemory);
 

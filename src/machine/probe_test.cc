@@ -29,6 +29,11 @@ ExpertLayout Layout(TensorType type, std::size_t ff, std::size_t width) {
   return layout.In({type, type, type});
 }
 
+TEST(ProbeTest, MayTakeWhatTheBudgetLeavesOfThisProcess) {
+  EXPECT_EQ(ProbeMemoryWithin(1_MiB), 1_MiB);
+  EXPECT_EQ(ProbeMemoryWithin(Bytes(std::uint64_t{1} << 40)), kProbeMemory);
+}
+
 TEST(ProbeTest, AnExpertsTimeIsItsShareOfARound) {
   ThreadPool pool(2);
   const ExpertSeconds seconds =

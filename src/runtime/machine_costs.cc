@@ -54,6 +54,7 @@ Result<MachineCosts> AskCosts(const CostQuestion& question, CostModelFile& file)
 
 CostModel RememberedCosts(std::uint32_t threads, const std::string& disk_file,
                           const CostModelFile& file) {
+  if (disk_file.empty()) return file.Get(threads, /*device=*/0);
   const Result<DirectFile> disk = DirectFile::Open(disk_file);
   return disk.ok() ? file.Get(threads, disk->identity().device) : CostModel();
 }

@@ -43,7 +43,7 @@ struct MachineCosts {
 Result<MachineCosts> AskCosts(const CostQuestion& question, CostModelFile& file);
 
 // What was measured of this machine and the disk of a file before; measures nothing. Of a file that
-// cannot be opened nothing is known.
+// cannot be opened nothing is known. Without one it is the machine alone that is asked about.
 CostModel RememberedCosts(std::uint32_t threads, const std::string& disk_file,
                           const CostModelFile& file = CostModelFile::Load(ThisMachine()));
 

@@ -43,6 +43,10 @@ TEST_F(MachineCostsTest, RememberingMeasuresNothing) {
   const CostModel measured = Ask(question_).model;
   EXPECT_EQ(RememberedCosts(1, disk_, File()), measured);
   EXPECT_EQ(RememberedCosts(1, folder_.PathOf("none"), File()), CostModel());
+  const CostModel without_disk = RememberedCosts(1, /*disk_file=*/"", File());
+  EXPECT_EQ(without_disk.experts, measured.experts);
+  EXPECT_EQ(without_disk.memory_bytes_per_second, measured.memory_bytes_per_second);
+  EXPECT_FALSE(without_disk.disk.measured());
   const CostModel other_threads = RememberedCosts(2, disk_, File());
   EXPECT_EQ(other_threads.disk, measured.disk);
   EXPECT_FALSE(other_threads.memory_bytes_per_second.measured());

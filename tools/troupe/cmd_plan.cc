@@ -59,13 +59,6 @@ class PlanCommand final : public Command {
   }
 
  private:
-  // What the budget leaves: it holds for this process, too.
-  static Bytes ProbeMemoryWithin(Bytes budget) {
-    constexpr Bytes kSpare = 4_MiB;
-    const Bytes taken = ResidentMemory() + kSpare;
-    return std::clamp(budget > taken ? budget - taken : Bytes(), 1_MiB, kProbeMemory);
-  }
-
   Result<Expectation> Expect(const PlannedModel& model) const {
     const EngineOptions options = engine_.options();
     CostQuestion question{.threads = model.plan.threads,

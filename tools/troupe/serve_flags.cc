@@ -145,7 +145,8 @@ void ServeFlags::AddRequestOptions(Options& options) {
       .Type("S");
   options.AddFlag(
       "--explain", explain_,
-      "Print the memory plan, as `troupe run` does. Why peers of a cluster are asked or "
+      "Print the memory plan, as `troupe run` does; with --cloud also say of each answer where it "
+      "begins and goes on, and why, as --explain-places does. Why peers of a cluster are asked or "
       "not: `troupe cluster explain`");
   options.AddFlag("--no-prefix-cache", no_prefix_cache_,
                   "Read every prompt from its first token, even if another began like it");

@@ -10,6 +10,7 @@
 #include "machine/process_memory.h"
 #include "runtime/answer_digest.h"
 #include "runtime/machine_costs.h"
+#include "runtime/model_work.h"
 #include "runtime/plan_model.h"
 #include "server/cut_host.h"
 #include "store/model_fingerprint.h"
@@ -108,6 +109,30 @@ std::optional<MemoryWatchOptions> FollowsMemory(const ServeFlags& flags,
   return MemoryWatchOptions{.named = engine.says_memory(), .explain = flags.explain()};
 }
 
+// As they were measured here before; else they are measured now, if that may be.
+ExpertNeeds NeedsHere(const PlannedModel& model, bool may_measure) {
+  const std::uint32_t threads = model.plan.threads;
+  const auto by = [&model](const CostModel& costs) {
+    return NeedsOf(*model.config, model.measure.experts, costs);
+  };
+  ExpertNeeds needs = by(RememberedCosts(threads, /*disk_file=*/""));
+  if (needs.experts == 0 || needs.seconds > 0 || !may_measure) return needs;
+  CostModelFile file = CostModelFile::Load(ThisMachine());
+  const Result<MachineCosts> costs =
+      AskCosts({.threads = threads,
+                .shapes = DistinctShapes(model.file, model.measure.experts),
+                .memory = ProbeMemoryWithin(model.plan.memory.budget)},
+               file);
+  ReturnFreeMemory();  // the plan that follows would miss it
+  if (!costs.ok()) {
+    Remark("speed sets no limit to experts: {}\n", costs.status().message());
+    return needs;
+  }
+  needs = by(costs->model);
+  Remark("an expert takes {:.1f} us for a token here, measured now\n", needs.seconds * 1e6);
+  return needs;
+}
+
 // Each may be null.
 std::vector<ExtraMetric> MetricsBeside(const RunningNode* node, const EndAnswers* end,
                                        const CutHost* cuts) {
@@ -203,12 +228,12 @@ Result<DeviceWatch::Options> ServeModels::FitToDevice(const ServeFlags& flags,
                                                       EngineFlags& engine) const {
   TROUPE_ASSIGN_OR_RETURN(const PlannedModel model,
                           PlanModel(flags.model(), engine.options(), PlanFor::kLook));
-  const CostModel costs = RememberedCosts(model.plan.threads, /*disk_file=*/"");
+  const bool is_told = engine.says_memory();
   DeviceWatch::Options device{.cpus = static_cast<std::uint32_t>(AvailableCpus()),
                               .for_experts = MemoryForExperts(model.plan.memory),
-                              .needs = NeedsOf(*model.config, model.measure.experts, costs),
+                              .needs = NeedsHere(model, /*may_measure=*/!is_told),
                               .limits = {.most = flags.split().most_experts()}};
-  if (engine.says_memory() || device.needs.experts == 0) return device;
+  if (is_told || device.needs.experts == 0) return device;
   TROUPE_ASSIGN_OR_RETURN(const DeviceReport report, DeviceWatch(device).Look(/*now=*/0));
   const std::uint32_t slots = std::max(report.capability.experts, kLeastSlots);
   Remark("this device may run {} of {} experts, by {}\n", slots, device.needs.experts,
@@ -222,6 +247,7 @@ Status ServeModels::OpenEnd(const ServeFlags& flags, const ModelProof& proof,
                             ServedModel& served) {
   TROUPE_ASSIGN_OR_RETURN(EndOptions options, flags.split().Read());
   options.proof = proof;
+  options.explain |= flags.explain();
   if (flags.split().reads_bases()) {
     std::vector<PricedCut> cuts =
         FittedCuts(flags.model(), *ModelAccess::EngineOf(*served.model).fingerprint());

@@ -106,8 +106,9 @@ void SplitFlags::AddTo(Options& options) {
           "--slots say how many (40); `troupe device` shows what sets the limit")
       .Between(0.0, 100.0)
       .Type("PERCENT");
-  options.AddFlag("--explain-places", explain_,
-                  "Say of each answer where it begins and goes on, and why");
+  options.AddFlag(
+      "--explain-places", explain_,
+      "Say of each answer where it begins and goes on, and why; --explain does as well");
   options.AddFlag("--for-ends", for_ends_,
                   "Choose answers for weak machines that name this one as their --cloud");
 }
