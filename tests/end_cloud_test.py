@@ -6,6 +6,7 @@ usage: end_cloud_test.py TROUPE [unittest arguments]
 """
 import concurrent.futures
 import contextlib
+import json
 import os
 import pathlib
 import random
@@ -201,6 +202,12 @@ class Split(EndsAndCloud):
     def split(self, name, place=None):
         return self.end.metric(f"troupe_split_{name}" + (f'{{place="{place}"}}' if place else ""))
 
+    def places(self):
+        """What the live page is told of both places."""
+        with self.end.open("/live") as watching:
+            next(line for line in watching if line == b"event: places\n")
+            return json.loads(watching.readline().removeprefix(b"data: "))
+
     def predicted(self, way):
         return [self.end.metric(f'troupe_split_predicted_{what}_total{{way="{way}"}}')
                 for what in ("answers", "seconds", "took_seconds")]
@@ -365,6 +372,10 @@ class Split(EndsAndCloud):
         self.assertTrue(text.startswith(self.expected[PROMPTS[0]]))
         self.wait_for_line(self.end, "serving alone, as the cloud is away")
         self.ask_all(PROMPTS[:2])
+        told = self.places()
+        self.assertEqual(told["cloud"], "away")
+        for place in ("end", "cloud"):
+            self.assertGreater(told["token_s"][place], 0)
         before = self.split("tokens_total", "cloud")
         another = self.server(*STRONG, kind=Cloud, env={**os.environ, "TROUPE_API_KEY": KEY})
         self.link.port = another.port

@@ -1,7 +1,7 @@
 // A weak machine and its cloud on the live page: two real servers, seen from the weak one.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {cutsText, draftsText, linkText, movesText, placeParts} from '../../src/server/page/places.mjs';
+import {aloneText, cutsText, draftsText, linkText, movesText, placeParts} from '../../src/server/page/places.mjs';
 import {checkAccess, closePage, launchBrowser, openPage, startServer, takePicture, work} from './serving.mjs';
 
 let browser, cloud, end;
@@ -50,6 +50,17 @@ test('cut prompts are shown with how busy each lane was', () => {
                '3 prompts cut by layers · 1 token went through the layers below 2 here · 1,200 tokens went through the layers below 4 here');
 });
 
+test('what it costs to be alone is shown while the cloud chooses nothing', () => {
+  const token_s = {end: 0.0114, cloud: 0.0037};
+  assert.equal(aloneText({cloud: 'away', token_s}), 'alone: about 3.1 times slower, 11.4 ms a token here in place of 3.7 ms');
+  assert.equal(aloneText({cloud: 'refused', token_s: {end: 1.2, cloud: 0.01}}),
+               'alone: about 120 times slower, 1.20 s a token here in place of 10 ms');
+  assert.equal(aloneText({cloud: 'away', token_s: {end: 0.003, cloud: 0.004}}), 'alone: no slower, 3 ms a token here in place of 4 ms');
+  assert.equal(aloneText({cloud: 'there', token_s}), '');
+  for (const place of ['end', 'cloud']) assert.equal(aloneText({cloud: 'away', token_s: {...token_s, [place]: null}}), '');
+  assert.equal(aloneText({cloud: 'away'}), '', 'a server of before');
+});
+
 test('tokens are shown by place', () => {
   assert.deepEqual(placeParts({end: 25, cloud: 75}).map(({text}) => text), ['75 · 75.0 %', '25 · 25.0 %']);
   assert.deepEqual(placeParts({end: 0, cloud: 0}).map(({size}) => size), [0, 0]);
@@ -76,6 +87,8 @@ test('the page shows where tokens were chosen, what the link carried and how gue
   await running;
   await cloud.stop();
   await page.locator('#places-note').getByText('the cloud is away').waitFor();
+  await work(end, 20);
+  await page.locator('#places-note').getByText(/alone: (about [\d.,]+ times|no) slower, .+ a token here in place of .+/).waitFor();
   cloud = await startServer(['--for-ends', '--ctx', '1024']);
   await closePage(page);
 });

@@ -1,5 +1,6 @@
 #include "troupe/split_record.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -26,6 +27,9 @@ Json RecordOf(const CutState& cuts) {
 }  // namespace
 
 Json RecordOf(const EndState& state) {
+  const auto token = [](const std::optional<PlaceCosts>& costs) {
+    return costs ? Json(costs->token_seconds) : Json();
+  };
   const auto of = [](const auto& sums, Side side) { return sums[static_cast<std::size_t>(side)]; };
   Json record = {{"cloud", ToString(state.cloud)},
                  {"answers_now", state.under_way},
@@ -37,6 +41,7 @@ Json RecordOf(const EndState& state) {
                                 {"cloud", of(state.flow.moved, Side::kCloud)}}},
                  {"bytes", Json{{"sent", state.bytes_sent}, {"received", state.bytes_received}}},
                  {"round_trip_s", state.round_trip_seconds},
+                 {"token_s", Json{{"end", token(state.end)}, {"cloud", token(state.cloud_costs)}}},
                  {"drafts", Json{{"guessed", state.drafts.guessed},
                                  {"late", state.drafts.late},
                                  {"checked", state.drafts.checked},

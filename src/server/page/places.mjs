@@ -50,6 +50,16 @@ export function cutsText(cuts) {
   return parts.join(' · ');
 }
 
+// What it costs that the cloud chooses nothing, by what tokens took in both places; nothing where one was not measured.
+// Pure.
+export function aloneText({cloud, token_s}) {
+  if (cloud === 'there' || !(token_s?.end > 0 && token_s.cloud > 0)) return '';
+  const times = token_s.end / token_s.cloud;
+  const about = times < 9.95 ? times.toFixed(1) : Math.round(times).toLocaleString('en-US');
+  const slower = times < 1.05 ? 'no slower' : `about ${about} times slower`;
+  return `alone: ${slower}, ${timeText(token_s.end)} a token here in place of ${timeText(token_s.cloud)}`;
+}
+
 // Pure.
 export function placeParts({end, cloud}) {
   const all = end + cloud;
@@ -70,7 +80,8 @@ export class PlacesView {
     this.#seen.push({record, seconds});
     while (this.#seen.length > 2 && this.#seen[1].seconds <= seconds - kWindow) this.#seen.shift();
     const {record: before, seconds: then} = this.#seen[0];
-    setText(find('places-note'), `${kClouds[record.cloud] ?? record.cloud} · ${countText(record.answers_now, 'answer')} under way`);
+    const note = [kClouds[record.cloud] ?? record.cloud, aloneText(record), `${countText(record.answers_now, 'answer')} under way`];
+    setText(find('places-note'), note.filter(Boolean).join(' · '));
     this.#bar.show(placeParts(record.tokens), 'Tokens by where they were chosen');
     setText(find('places-link'), linkText(this.#seen.length > 1 ? before : null, record, seconds - then));
     setText(find('places-moves'), movesText(record));
