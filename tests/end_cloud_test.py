@@ -10,9 +10,7 @@ import json
 import os
 import pathlib
 import random
-import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +20,7 @@ import unittest
 
 import serve_test
 import troupe_cli
+from broken_link import Link, StuckLink
 from serve_test import LONGEST, PROMPTS, Server
 
 SHAPE = "tiny-olmoe"
@@ -37,94 +36,6 @@ class Cloud(Server):
 
     def open(self, path, body=None, headers={}, method=None):
         return super().open(path, body, {**headers, "Authorization": f"Bearer {KEY}"}, method)
-
-
-class Link:
-    """A way through this process to a server, which can be cut, held up and opened again."""
-
-    def __init__(self, port):
-        self.port = port
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
-        self.flows = threading.Event()
-        self.flows.set()
-        self.is_cut = False
-        self.open = set()
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                near = self.listener.accept()[0]
-            except OSError:
-                return
-            try:
-                if self.is_cut:
-                    raise OSError
-                far = socket.create_connection(("127.0.0.1", self.port))
-            except OSError:
-                near.close()
-                continue
-            self.open |= {near, far}
-            for one, other in ((near, far), (far, near)):
-                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
-
-    def carry(self, source, target):
-        try:
-            while data := source.recv(4096):
-                self.flows.wait()
-                target.sendall(self.carried(data, target))
-        except OSError:
-            pass
-        for one in (source, target):
-            self.open.discard(one)
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            one.close()
-
-    def carried(self, data, _):
-        return data
-
-    def cut(self):
-        self.is_cut = True
-        for one in list(self.open):
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-        self.flows.set()
-
-    def hang(self):
-        self.flows.clear()
-
-    def heal(self):
-        self.is_cut = False
-        self.flows.set()
-
-    def close(self):
-        self.listener.close()
-        self.cut()
-
-
-class StuckLink(Link):
-    """One with which the cloud may seem to stand still: it says as often as a cloud does that it lives, and gives no more tokens."""
-    TOKENS = re.compile(rb"(?:^|\r\n)([0-9a-f]+\r\n\[\d)")  # a chunk of them
-    ALIVE = b"3\r\n[]\n\r\n"
-
-    def __init__(self, port):
-        self.is_stuck = False
-        super().__init__(port)
-
-    def carried(self, data, target):
-        tokens = self.TOKENS.search(data) if self.is_stuck else None
-        if tokens:
-            target.sendall(data[:tokens.start(1)])
-        while tokens and self.is_stuck:
-            target.sendall(self.ALIVE)
-            time.sleep(0.4)
-        return data[tokens.start(1):] if tokens else data
 
 
 @contextlib.contextmanager
@@ -464,6 +375,34 @@ class Split(EndsAndCloud):
                 self.ask_all(PROMPTS)
                 self.wait_for_line(self.end, "an answer begins at the cloud: not measured in both places yet")
                 self.assertEqual(any("of weights are read" in line for line in self.end.said), has_plan)
+
+    def test_a_calm_end_does_not_wait_for_all_that_a_busy_one_has_sent_to_their_cloud(self):
+        keys = {"busy": KEY, "calm": "a-key-of-another-end"}
+        (self.folder / "keys").write_text("\n".join(keys.values()))
+        cloud = self.server("--for-ends", "--ctx", 1024, "--parallel", 2, "--api-keys", self.folder / "keys", kind=Cloud)
+        ends = {}
+        for name, key in keys.items():
+            (self.folder / name).write_text(key)
+            ends[name] = self.server(*WEAK, "--cloud", cloud.address, "--cloud-key", self.folder / name, "--place", "cloud")
+            self.wait_for_line(ends[name], "the cloud is there")
+        ended = []
+
+        def ask(name, tokens):
+            text = ends[name].complete(PROMPTS[0], tokens)
+            ended.append(name)
+            return text
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            long = [pool.submit(ask, "busy", 600) for _ in range(8)]
+            self.wait(lambda: cloud.metric("troupe_cloud_answers_waiting") == 6, cloud)
+            short = [pool.submit(ask, "calm", TOKENS) for _ in range(5)]
+        self.assertEqual([job.result() for job in short], [self.expected[PROMPTS[0]]] * 5)
+        for job in long:
+            self.assertTrue(job.result().startswith(self.expected[PROMPTS[0]]))
+        # Both that were begun end at once, and then one of each end is chosen at a time.
+        self.assertLessEqual("".join(name[0] for name in ended).rindex("c"), 5 + 2, ended)
+        self.assertGreaterEqual(cloud.metric("troupe_cloud_turns_to_fewer_total"), 4)
+        self.assertGreaterEqual(cloud.metric('troupe_cloud_turns_total{came="later"}'), 6 + 4)
+        self.assertEqual(cloud.metric("troupe_cloud_answers_waiting"), 0)
 
     def test_what_is_wrong_with_the_options_is_one_clear_line(self):
         for options, said in ((["--place", "cloud"], "--place needs --cloud"), (["--cloud", "ftp://x"], "ftp"),

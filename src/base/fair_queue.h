@@ -1,7 +1,7 @@
 // Calls of several peers that wait for one host: one of each peer in turn, so that a busy peer
 // slows down itself and not the others; and no more than fit. A call has a size() in bytes. Calls
-// may be charged by what they cost: then the turn is that of whoever was charged least. Pure:
-// whoever uses it has the lock.
+// may be charged by what they cost: then the turn is that of whoever was charged least. Or whoever
+// uses it ranks the peers, as by what they hold. Pure: whoever uses it has the lock.
 #pragma once
 
 #include <algorithm>
@@ -40,12 +40,21 @@ class FairQueue {
   // The same, of peers whose oldest call may come now.
   template <typename May>
   std::optional<Call> Next(const May& may) {
+    return Next(may, [](std::uint64_t) { return std::size_t{0}; });
+  }
+  // The same, of those of the lowest rank; rank is asked once about each that may come.
+  template <typename May, typename Rank>
+  std::optional<Call> Next(const May& may, const Rank& rank) {
     if (size_ == 0) return std::nullopt;
     auto next = lines_.end();
+    std::pair<std::size_t, std::uint64_t> lowest;  // rank, and what is charged
     const auto look = [&](auto from, auto to) {
       for (auto one = from; one != to; ++one) {
         if (one->second.calls.empty() || !may(one->first, one->second.calls.front())) continue;
-        if (next == lines_.end() || one->second.charged < next->second.charged) next = one;
+        const std::pair<std::size_t, std::uint64_t> found(rank(one->first), one->second.charged);
+        if (next != lines_.end() && found >= lowest) continue;
+        next = one;
+        lowest = found;
       }
     };
     look(lines_.upper_bound(last_), lines_.end());
@@ -65,16 +74,27 @@ class FairQueue {
   // before it, and of each other peer one more than these.
   template <typename Is, typename Visit>
   void VisitBefore(std::uint64_t peer, const Is& is, const Visit& visit) const {
+    VisitBefore(peer, is, visit, [](std::uint64_t) { return std::size_t{0}; });
+  }
+  // The same where a peer's rank is how many it has of those that came, and stays so until others
+  // come: of a peer that has fewer than this one more come before, of one that has more fewer.
+  template <typename Is, typename Visit, typename Rank>
+  void VisitBefore(std::uint64_t peer, const Is& is, const Visit& visit, const Rank& rank) const {
     std::size_t own = 0;
     if (const auto found = lines_.find(peer); found != lines_.end()) {
       const std::deque<Call>& calls = found->second.calls;
       own = static_cast<std::size_t>(std::ranges::find_if(calls, is) - calls.begin());
     }
+    const std::size_t until = rank(peer) + own + 1;
     for (const auto& [who, line] : lines_) {
-      std::size_t left = who == peer ? own : std::min(own + 1, line.calls.size());
+      std::size_t left =
+          who == peer ? own : std::min(until - std::min(until, rank(who)), line.calls.size());
       for (auto call = line.calls.begin(); left > 0; ++call, --left) visit(*call);
     }
   }
+
+  // The peer had a turn without a call that waited.
+  void HadTurn(std::uint64_t peer) { last_ = peer; }
 
   bool Waits(std::uint64_t peer) const {
     const auto found = lines_.find(peer);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,45 @@ TEST(FairQueue, KnowsWhichCallsComeBeforeANewOne) {
   EXPECT_EQ(before(1, "a1"), "b1 ");
   EXPECT_EQ(before(1, "a3"), "a1 a2 b1 ");
   EXPECT_EQ(before(2, "b1"), "a1 ");
+}
+
+TEST(FairQueue, OfThoseOfTheLowestRankEachHasItsTurn) {
+  FairQueue<std::string> queue(10, 100);
+  for (const char* call : {"a1", "a2"}) EXPECT_TRUE(queue.Add(1, call));
+  for (const char* call : {"b1", "b2"}) EXPECT_TRUE(queue.Add(2, call));
+  EXPECT_TRUE(queue.Add(3, "c1"));
+  std::map<std::uint64_t, std::size_t> rank = {{1, 2}, {2, 1}, {3, 1}};
+  const auto next = [&] {
+    return queue
+        .Next([](std::uint64_t peer, const std::string&) { return peer < 3; },
+              [&rank](std::uint64_t peer) { return rank[peer]; })
+        .value_or("none");
+  };
+  EXPECT_EQ(next(), "b1") << "3 may not come";
+  rank[2] = 2;
+  queue.HadTurn(1);
+  EXPECT_EQ(next(), "b2");
+  EXPECT_EQ(next(), "a1");
+  EXPECT_EQ(next(), "a2");
+  EXPECT_EQ(next(), "none");
+}
+
+TEST(FairQueue, KnowsWhatComesBeforeWherePeersHaveSomeAlready) {
+  FairQueue<std::string> queue(10, 100);
+  for (const char* call : {"a1", "a2", "a3"}) EXPECT_TRUE(queue.Add(1, call));
+  for (const char* call : {"b1", "b2"}) EXPECT_TRUE(queue.Add(2, call));
+  std::map<std::uint64_t, std::size_t> have = {{1, 2}, {2, 0}, {3, 1}};
+  const auto before = [&](std::uint64_t peer) {
+    std::string calls;
+    queue.VisitBefore(
+        peer, [](const std::string&) { return false; },
+        [&calls](const std::string& one) { calls += one + " "; },
+        [&have](std::uint64_t who) { return have[who]; });
+    return calls;
+  };
+  EXPECT_EQ(before(1), "a1 a2 a3 b1 b2 ");
+  EXPECT_EQ(before(2), "a1 b1 b2 ") << "its third, when it has as many as the other has";
+  EXPECT_EQ(before(3), "b1 b2 ");
 }
 
 TEST(FairQueue, ThePeerWhoseTurnItWasComesLast) {

@@ -1,6 +1,13 @@
 #include "server/end_turns.h"
 
+#include <algorithm>
+
 namespace troupe {
+
+std::size_t EndTurns::TurnsOf(const HeldBy& all, std::uint64_t end) {
+  const auto found = all.find(end);
+  return found == all.end() ? 0 : found->second.turns;
+}
 
 bool EndTurns::May(const HeldBy& all, std::uint64_t end, const Share& share) {
   const auto found = all.find(end);
@@ -10,10 +17,20 @@ bool EndTurns::May(const HeldBy& all, std::uint64_t end, const Share& share) {
          share.size <= share.sizes - held.sizes;
 }
 
-std::optional<EndTurns::Waiting> EndTurns::NextOf(FairQueue<Waiting>& queue, const HeldBy& all) {
-  std::optional<Waiting> next = queue.Next(
-      [&all](std::uint64_t end, const Waiting& one) { return May(all, end, one.share); });
-  ForgetIdle(queue, next ? next->end : 0);
+std::optional<EndTurns::Waiting> EndTurns::NextOf(FairQueue<Waiting>& queue, const HeldBy& all,
+                                                  Counters& counters) {
+  std::size_t most = 0;  // turns of one that might have come
+  std::optional<Waiting> next =
+      queue.Next([&all](std::uint64_t end, const Waiting& one) { return May(all, end, one.share); },
+                 [&all, &most](std::uint64_t end) {
+                   const std::size_t turns = TurnsOf(all, end);
+                   most = std::max(most, turns);
+                   return turns;
+                 });
+  if (!next) return next;
+  ForgetIdle(queue, next->end);
+  ++counters.later;
+  if (TurnsOf(all, next->end) < most) ++counters.to_fewer;
   return next;
 }
 
@@ -41,6 +58,8 @@ bool EndTurns::Enter(std::uint64_t end, std::size_t together, const Share& share
       return waits;
     }
     Hold(end, share.size);
+    queue_.HadTurn(end);
+    ++counters_.at_once;
   }
   begin(Turn(*this, end, share.size));
   return true;
@@ -55,7 +74,7 @@ void EndTurns::End(std::uint64_t end, std::size_t size) {
     held->second.sizes -= size;
     if (--held->second.turns == 0) held_.erase(held);
     while (under_way_ < together_) {
-      std::optional<Waiting> next = NextOf(queue_, held_);
+      std::optional<Waiting> next = NextOf(queue_, held_, counters_);
       if (!next) break;
       Hold(next->end, next->share.size);
       begins.push_back(std::move(*next));
@@ -72,15 +91,27 @@ void EndTurns::Leave(std::uint64_t end, const void* who) {
   ForgetIdle(queue_, end);
 }
 
-EndTurns::Ahead EndTurns::Before(std::uint64_t end, const void* who) const {
+EndTurns::Ahead EndTurns::BeforeOf(const FairQueue<Waiting>& queue, const HeldBy& all,
+                                   std::uint64_t end, const void* who) {
   Ahead ahead;
-  const auto is_it = [who](const Waiting& one) { return who != nullptr && one.share.who == who; };
-  const MutexLock lock(mu_);
-  queue_.VisitBefore(end, is_it, [&ahead](const Waiting& one) {
-    ++ahead.answers;
-    ahead.tokens += one.share.tokens;
-  });
+  queue.VisitBefore(
+      end, [who](const Waiting& one) { return who != nullptr && one.share.who == who; },
+      [&ahead](const Waiting& one) {
+        ++ahead.answers;
+        ahead.tokens += one.share.tokens;
+      },
+      [&all](std::uint64_t other) { return TurnsOf(all, other); });
   return ahead;
+}
+
+EndTurns::Ahead EndTurns::Before(std::uint64_t end, const void* who) const {
+  const MutexLock lock(mu_);
+  return BeforeOf(queue_, held_, end, who);
+}
+
+EndTurns::Counters EndTurns::counters() const {
+  const MutexLock lock(mu_);
+  return counters_;
 }
 
 std::size_t EndTurns::waiting() const {

@@ -1,7 +1,8 @@
-// Which answer of an end the model is asked for next: as many at a time as it has sequences, one of
-// each end in turn, so that a busy end slows down itself and not the others. Where turns are held
-// for long, an end has no more than its share of them, and others find some at once. Thread-safe;
-// calls nobody while it holds its lock.
+// Which answer of an end the model is asked for next: as many at a time as it has sequences. A turn
+// that becomes free goes to the end that has the fewest, and among such ends to each in turn, so
+// that a busy end slows down itself and not the others, however long its answers are. Where turns
+// are held for very long, an end has no more than its share of them, and others find some at once.
+// Thread-safe; calls nobody while it holds its lock.
 #pragma once
 
 #include <cstddef>
@@ -67,8 +68,15 @@ class EndTurns {
   // Who waits does not any more, and will not be called. Who has a turn keeps it.
   void Leave(std::uint64_t end, const void* who);
 
+  // Sums since the beginning.
+  struct Counters {
+    std::uint64_t at_once = 0, later = 0;  // turns, by when they came
+    std::uint64_t to_fewer = 0;  // of the later ones: to an end with fewer than another that waited
+  };
+
   // Before that one who waits, or before a new one if it does not.
   Ahead Before(std::uint64_t end, const void* who = nullptr) const;
+  Counters counters() const;
   std::size_t waiting() const;
   std::size_t ends() const;  // that are remembered: those that wait
 
@@ -86,8 +94,12 @@ class EndTurns {
 
   using HeldBy = std::map<std::uint64_t, Held>;
 
+  static std::size_t TurnsOf(const HeldBy& all, std::uint64_t end);
   static bool May(const HeldBy& all, std::uint64_t end, const Share& share);
-  static std::optional<Waiting> NextOf(FairQueue<Waiting>& queue, const HeldBy& all);
+  static Ahead BeforeOf(const FairQueue<Waiting>& queue, const HeldBy& all, std::uint64_t end,
+                        const void* who);
+  static std::optional<Waiting> NextOf(FairQueue<Waiting>& queue, const HeldBy& all,
+                                       Counters& counters);
   static void ForgetIdle(FairQueue<Waiting>& queue, std::uint64_t end);
   void Hold(std::uint64_t end, std::size_t size) TROUPE_REQUIRES(mu_);
   void End(std::uint64_t end, std::size_t size);
@@ -95,6 +107,7 @@ class EndTurns {
   mutable Mutex mu_;
   FairQueue<Waiting> queue_ TROUPE_GUARDED_BY(mu_){kMostOfEnd, 16 * kMostOfEnd};
   HeldBy held_ TROUPE_GUARDED_BY(mu_);  // by ends that have a turn
+  Counters counters_ TROUPE_GUARDED_BY(mu_);
   std::size_t under_way_ TROUPE_GUARDED_BY(mu_) = 0;
   std::size_t together_ TROUPE_GUARDED_BY(mu_) = 0;  // as it was said last
 };

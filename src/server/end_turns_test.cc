@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -12,7 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(EndTurns, OneOfEachEndInTurnAsManyAtATimeAsMayBe) {
+TEST(EndTurns, AFreeTurnGoesToTheEndThatHasFewestAsManyAtATimeAsMayBe) {
   EndTurns turns;
   std::vector<std::string> begun;
   std::deque<EndTurns::Turn> held;
@@ -31,10 +33,44 @@ TEST(EndTurns, OneOfEachEndInTurnAsManyAtATimeAsMayBe) {
     held.pop_front();
   };
   for (int i = 0; i < 4; ++i) end_one();
-  EXPECT_THAT(begun, ElementsAre("a1", "a2", "a3", "b1", "a4", "b2"));
+  EXPECT_THAT(begun, ElementsAre("a1", "a2", "b1", "a3", "b2", "a4"));
   held.clear();
   EXPECT_TRUE(enter(3, "c1"));
   EXPECT_EQ(begun.back(), "c1") << "all turns are free again";
+}
+
+TEST(EndTurns, ShortAnswersOfACalmEndDoNotWaitForLongOnesOfABusyOne) {
+  EndTurns turns;
+  std::string begun;
+  std::multimap<char, EndTurns::Turn> held;
+  const auto enter = [&](std::uint64_t end, char name) {
+    EXPECT_TRUE(turns.Enter(end, 3, [&, name](EndTurns::Turn turn) {
+      begun += name;
+      held.emplace(name, std::move(turn));
+    }));
+  };
+  const auto end_one = [&](char name) {
+    const EndTurns::Turn over = std::move(held.extract(name).mapped());
+  };
+  for (int i = 0; i < 9; ++i) enter(1, 'L');  // long
+  for (int i = 0; i < 4; ++i) enter(2, 's');
+  EXPECT_EQ(begun, "LLL");
+  end_one('L');  // the only one that is waited for
+  for (int i = 0; i < 3; ++i) end_one('s');
+  EXPECT_EQ(begun, "LLLssss");
+  EXPECT_EQ(turns.counters().to_fewer, 4u);
+  end_one('s');
+  EXPECT_EQ(begun, "LLLssssL") << "all turns are for an end that is alone";
+  EXPECT_EQ(turns.counters().to_fewer, 4u);
+  EXPECT_EQ(turns.counters().at_once, 3u);
+  EXPECT_EQ(turns.counters().later, 5u);
+  // Each has as many in the long run, whatever its answers take.
+  for (int i = 0; i < 4; ++i) enter(2, 'm');
+  for (int i = 0; i < 3; ++i) end_one('L');
+  EXPECT_EQ(begun, "LLLssssLmLm") << "the third turn is the one's and then the other's";
+  for (int i = 0; i < 2; ++i) end_one('m');
+  EXPECT_EQ(begun, "LLLssssLmLmLm");
+  while (!held.empty()) end_one(held.begin()->first);
 }
 
 TEST(EndTurns, TellWhatIsBeforeANewAnswerOfAnEnd) {
@@ -46,13 +82,13 @@ TEST(EndTurns, TellWhatIsBeforeANewAnswerOfAnEnd) {
   }
   EXPECT_EQ(turns.Before(1).answers, 3u);
   EXPECT_EQ(turns.Before(1).tokens, 600u);
-  EXPECT_EQ(turns.Before(2).answers, 1u) << "it has its turn behind the next one";
-  EXPECT_EQ(turns.Before(2).tokens, 100u);
+  EXPECT_EQ(turns.Before(2).answers, 0u) << "it has none, and so the next turn";
   const int who = 0;
   EXPECT_TRUE(turns.Enter(2, 1, {.tokens = 40, .who = &who}, [](EndTurns::Turn) {}));
   EXPECT_TRUE(turns.Enter(2, 1, {.tokens = 50}, [](EndTurns::Turn) {}));
-  EXPECT_EQ(turns.Before(2, &who).answers, 1u) << "of the other end, and none of those behind it";
-  EXPECT_EQ(turns.Before(2, &who).tokens, 100u);
+  EXPECT_EQ(turns.Before(2, &who).answers, 0u) << "none of those behind it";
+  EXPECT_EQ(turns.Before(2).answers, 4u) << "its own two, and as many of the other one";
+  EXPECT_EQ(turns.Before(2).tokens, 390u);
 }
 
 TEST(EndTurns, WhoLeavesWaitsNoMoreAndIsNotCalled) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "api/model_access.h"
 #include "server/api_error.h"
@@ -19,6 +20,32 @@
 #include "server/sse.h"
 
 namespace troupe {
+namespace {
+
+// How ends share this cloud.
+void TellTurns(const EndTurns& turns, std::vector<ExtraMetric>& metrics) {
+  const EndTurns::Counters counters = turns.counters();
+  constexpr auto kTurns = "Answers of ends that got a sequence, by whether they waited for it";
+  const std::pair<const char*, std::uint64_t> all[] = {{"at_once", counters.at_once},
+                                                       {"later", counters.later}};
+  for (const auto& [came, number] : all) {
+    metrics.push_back({.name = "troupe_cloud_turns_total",
+                       .help = kTurns,
+                       .is_counter = true,
+                       .value = static_cast<double>(number),
+                       .labels = {{"came", came}}});
+  }
+  metrics.push_back({.name = "troupe_cloud_turns_to_fewer_total",
+                     .help = "Of the later ones, those of an end that had fewer sequences than "
+                             "another one that waited",
+                     .is_counter = true,
+                     .value = static_cast<double>(counters.to_fewer)});
+  metrics.push_back({.name = "troupe_cloud_answers_waiting",
+                     .help = "Answers of ends that wait for a sequence",
+                     .value = static_cast<double>(turns.waiting())});
+}
+
+}  // namespace
 
 // As OpenAI's clients read it, Anthropic's, vLLM's and llama-server's.
 Json Service::ModelJson(const Facts& told) const {
@@ -200,6 +227,7 @@ void Service::OnMetrics(HttpRequest, HttpReplyPtr reply) {
   if (const AccessLogSwitch* const log = log_) beside.log = log->counters();
   const std::optional<ModelUse> use = gate_.Look();
   if (use && use->served().more) beside.more = use->served().more();
+  if (use && use->served().for_ends) TellTurns(end_turns_, beside.more);
   Metrics of_model = use ? use->served().model->metrics() : Metrics();
   of_model.requests_refused += refused_;
   Reply(kMetrics, *reply,
