@@ -110,16 +110,47 @@ std::uint64_t ReadOwnTime(const std::string& root) {
   return user + system;
 }
 
-void ReadBattery(const std::string& root, DeviceState& state) {
-  constexpr double kPercent = 100;
+struct Battery {
+  double level = 0;            // 0 to 1
+  std::optional<double> size;  // of what it holds when full, in microwatt-hours
+  std::string status;
+};
+
+Battery ReadBattery(const fs::path& supply) {
+  constexpr double kPercent = 100, kMicro = 1e-6;
+  Battery battery{.level = std::min(PositiveIn(supply / "capacity").value_or(0) / kPercent, 1.0),
+                  .size = PositiveIn(supply / "energy_full"),
+                  .status = FirstWord(supply / "status")};
+  const auto charge = PositiveIn(supply / "charge_full");
+  const auto volts = PositiveIn(supply / "voltage_min_design");
+  if (!battery.size && charge && volts) battery.size = *charge * *volts * kMicro;
+  return battery;
+}
+
+// A laptop may have two, of which one is emptied or charged after the other: each counts by its
+// size, or all alike where one does not say its own.
+void ReadBatteries(const std::string& root, DeviceState& state) {
+  std::vector<Battery> all;
   for (const fs::path& supply : FoldersIn(root + "/sys/class/power_supply")) {
     if (FirstWord(supply / "type") != "Battery") continue;
     if (FirstWord(supply / "scope") == "Device") continue;  // of a mouse
-    const auto level = PositiveIn(supply / "capacity");
-    state.battery = std::min(level.value_or(0) / kPercent, 1.0);
-    state.discharging = FirstWord(supply / "status") == "Discharging";
-    return;
+    if (FirstWord(supply / "present") == "0") continue;     // a bay with nothing in it
+    all.push_back(ReadBattery(supply));
   }
+  if (all.empty()) return;
+  const bool have_sizes =
+      std::ranges::all_of(all, [](const Battery& one) { return one.size.has_value(); });
+  double held = 0, sizes = 0;
+  bool charges = false;
+  for (const Battery& one : all) {
+    const double size = have_sizes ? *one.size : 1;
+    held += one.level * size;
+    sizes += size;
+    charges |= one.status == "Charging";
+    state.discharging |= one.status == "Discharging";
+  }
+  state.battery = held / sizes;
+  state.discharging &= !charges;  // one into the other, on the mains
 }
 
 void ReadPowerCap(const std::string& root, DeviceState& state) {
@@ -144,7 +175,7 @@ Result<DeviceState> ReadDeviceState(std::uint32_t cpus, const std::string& root)
   state.processors = WithinGroups(cpus, root);
   state.time = ReadProcessorTime(root);
   state.time.own = ReadOwnTime(root);
-  ReadBattery(root, state);
+  ReadBatteries(root, state);
   ReadPowerCap(root, state);
   return state;
 }

@@ -24,7 +24,7 @@ struct DeviceState {
   double processors = 0;  // that this process may use: those of its cgroup, which may be a part
   ProcessorTime time;
   MachineMemory memory;
-  std::optional<double> battery;  // 0 to 1; absent: it has none
+  std::optional<double> battery;  // 0 to 1, of all that it has; absent: none
   bool discharging = false;
   // Of the whole package, and the most it could be told; absent: nothing limits it that is known.
   std::optional<double> power_cap_watts, power_most_watts;

@@ -65,6 +65,39 @@ TEST_F(DeviceStateTest, TheBatteryIsTheMachinesAndNotItsMouses) {
   EXPECT_FALSE(Read().discharging);
 }
 
+TEST_F(DeviceStateTest, TwoBatteriesAreOneOfTheirSizeTogether) {
+  const auto battery = [this](const std::string& name, const std::string& level,
+                              const std::string& status, const std::string& size) {
+    const std::string folder = "/sys/class/power_supply/" + name;
+    Write(folder + "/type", "Battery\n");
+    Write(folder + "/capacity", level + "\n");
+    Write(folder + "/status", status + "\n");
+    if (!size.empty()) Write(folder + "/energy_full", size + "\n");
+  };
+  battery("BAT0", "100", "Not charging", "");
+  battery("BAT1", "20", "Discharging", "60000000");
+  EXPECT_DOUBLE_EQ(Read().battery.value_or(-1), 0.6) << "one does not say its size";
+  EXPECT_TRUE(Read().discharging) << "the first is kept for later";
+  battery("BAT0", "100", "Not charging", "20000000");
+  EXPECT_DOUBLE_EQ(Read().battery.value_or(-1), 0.4);
+  battery("BAT0", "90", "Charging", "20000000");
+  EXPECT_FALSE(Read().discharging);
+  battery("BAT2", "0", "Unknown", "");
+  Write("/sys/class/power_supply/BAT2/present", "0\n");
+  EXPECT_DOUBLE_EQ(Read().battery.value_or(-1), 0.375) << "a bay with nothing in it";
+}
+
+TEST_F(DeviceStateTest, ABatteryThatTellsItsChargeIsWeighedByItsVoltage) {
+  const std::string supplies = "/sys/class/power_supply/";
+  for (const char* name : {"BAT0", "BAT1"}) Write(supplies + name + "/type", "Battery\n");
+  Write(supplies + "BAT0/capacity", "100\n");
+  Write(supplies + "BAT0/energy_full", "30000000\n");
+  Write(supplies + "BAT1/capacity", "50\n");
+  Write(supplies + "BAT1/charge_full", "1000000\n");
+  Write(supplies + "BAT1/voltage_min_design", "10000000\n");
+  EXPECT_DOUBLE_EQ(Read().battery.value_or(-1), 0.875);
+}
+
 TEST_F(DeviceStateTest, APowerCapCountsUnlessItIsTurnedOff) {
   const std::string zone = "/sys/class/powercap/intel-rapl:0/";
   Write(zone + "constraint_0_power_limit_uw", "15000000\n");
