@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the packages of Debian 12 or later that a task needs and that are missing, and says which and
-# what for.
+# Installs the packages of Debian 12 or later, or of Ubuntu 24.04, that a task needs and that are missing,
+# and says which and what for. tests/data/packages.tsv has the names of those releases, by which
+# tests/package_names_test.py tries this script.
 # usage: install-packages.sh [GROUP]...   (default: run; the groups are listed below)
 # Quick and silent when nothing is missing; needs root or sudo otherwise.
 set -euo pipefail
@@ -21,12 +22,12 @@ declare -A purpose=(
   [machine]='to make a bare Debian in a folder'
   [deb]='to make a Debian package'
 )
-# a|b: the first that the system's release has. VERSION is that of its clang.
+# a|b: the first that the system's release has. a?: left out where it has none. VERSION is that of its clang.
 declare -A packages=(
   [run]='g++ cmake ninja-build pkg-config
     libboost1.81-dev|libboost1.83-dev libcli11-dev libcurl4-openssl-dev libedit-dev libeigen3-dev libfmt-dev libgrpc++-dev libhwy-dev liblemon-dev libpcre2-dev libprotobuf-dev libssl-dev liburing-dev libxxhash-dev libzstd-dev
     nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler'
-  [test]='libgtest-dev libgmock-dev etcd-client etcd-server iproute2 kubernetes-client openssl prometheus python3 python3-jinja2 python3-jsonschema python3-numpy zstd ccache mold'
+  [test]='libgtest-dev libgmock-dev etcd-client etcd-server iproute2 kubernetes-client? openssl prometheus python3 python3-jinja2 python3-jsonschema python3-numpy zstd ccache mold'
   [benches]='libbenchmark-dev'
   [clang]='clang libclang-rt-VERSION-dev'
   [check]='clang-format python3'
@@ -62,6 +63,8 @@ installed() {
   fi
 }
 
+to_be_had() { apt-cache show "$1" >/dev/null 2>&1; }
+
 # The name that this release has for a package, once apt-get knows what there is.
 name_here() {
   local package
@@ -70,13 +73,14 @@ name_here() {
     return
   fi
   for package in ${1//|/ }; do
-    if apt-cache show "$package" >/dev/null 2>&1; then break; fi
+    if to_be_had "$package"; then break; fi
   done
   echo "$package"
 }
 
 [ "$#" -gt 0 ] || set -- run
 missing=()
+optional=()
 for group in "$@"; do
   if [ -z "${packages[$group]:-}" ]; then
     echo "install-packages.sh: '$group' is no group; there are: ${!packages[*]}" >&2
@@ -84,13 +88,21 @@ for group in "$@"; do
   fi
   lacking=()
   for package in ${packages[$group]}; do
-    installed "$package" || lacking+=("$package")
+    if installed "${package%\?}"; then continue; fi
+    if [[ $package == *'?' ]]; then optional+=("${package%\?}"); else lacking+=("$package"); fi
   done
   [ "${#lacking[@]}" -eq 0 ] && continue
   echo "missing ${purpose[$group]}: ${lacking[*]}"
   missing+=("${lacking[@]}")
 done
-[ "${#missing[@]}" -eq 0 ] && exit 0
+if [ "${#missing[@]}" -eq 0 ]; then
+  for package in "${optional[@]}"; do
+    if to_be_had "$package"; then missing+=("$package"); fi
+  done
+  [ "${#missing[@]}" -eq 0 ] && exit 0
+  echo "missing where this release has it: ${missing[*]}"
+  optional=()
+fi
 
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
@@ -108,6 +120,9 @@ install_missing() {
   apt_get update || return
   local names=() package
   for package in "${missing[@]}"; do names+=("$(name_here "$package")"); done
+  for package in "${optional[@]}"; do
+    if to_be_had "$package"; then names+=("$package"); fi
+  done
   apt_get install -y --no-install-recommends "${names[@]}"
 }
 if ! install_missing | scripts/progress.sh packages "$log"; then

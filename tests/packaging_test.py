@@ -7,6 +7,7 @@ import http.server
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,10 @@ def dockerfile():
     return stages
 
 
+UBUNTU = re.search(r"^ID=ubuntu$", pathlib.Path("/etc/os-release").read_text(), re.MULTILINE)
+
+
+@unittest.skipIf(UBUNTU and not shutil.which("kubectl"), "Ubuntu has no package with kubectl")
 class Kubernetes(unittest.TestCase):
     FOLDER = ROOT / "packaging" / "kubernetes"
 
