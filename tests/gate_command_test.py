@@ -75,6 +75,18 @@ class GroupGateTest(unittest.TestCase):
         self.assertIn("with the best groups", self.table)
         self.assertIn("gate us a token", self.table)
 
+    def test_a_context_of_fewer_tokens_than_a_window_is_enough(self):
+        short = self.folder / "short.gguf"
+        subprocess.run([TROUPE, "synth", short, "--shape", "tiny-qwen3moe", "--type", "Q8_0", "--context", "96"], check=True, capture_output=True)
+        record = json.loads(troupe(short, "calibrate", "--text", TEXT, "--tokens", 300, "--groups", 2, "--groups-tokens", 300,
+                                   "--groups-scored", 128, "--measure-quality", "--quality-tokens", 128, "--shares", 50,
+                                   "--chain", "smoe:alpha=0.3", "--json", "-").stdout)
+        self.assertGreater(len(record["groups"]["measured"]), 0)
+        self.assertEqual(len(record["quality"]["shares"]), 1)
+        self.assertIn("a window of 97 tokens, expected 2 to the context's 96", self.refused(
+            short, "calibrate", "--text", TEXT, "--tokens", 300, "--measure-quality", "--quality-tokens", 128,
+            "--shares", 50, "--quality-window", 97))
+
     def test_experts_are_chosen_by_groups_where_asked_and_it_is_counted(self):
         exact = self.run_record()
         self.assertEqual(exact["gate"], "exact")

@@ -139,11 +139,12 @@ Result<std::vector<MeasuredGate>> MeasureGroups::Measure(const EngineFlags& flag
                                                          const Text& text, bool table) const {
   EngineOptions options = flags.options();
   options.least_context = static_cast<std::uint32_t>(std::min(window_, text.ids.size()) + 1);
-  const EvaluationOptions evaluation{.window = window_, .begin = text.begin};
+  EvaluationOptions evaluation{.window = window_, .begin = text.begin};
   const std::string logits = PathFor(flags.model()) + ".exact-logits";
   {
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                             Engine::Open(flags.model(), options));
+    evaluation.window = std::min<std::size_t>(window_, engine->plan().context());
     TROUPE_RETURN_IF_ERROR(SaveExactLogits(*engine, text.ids, evaluation, logits).status());
   }
   TROUPE_ASSIGN_OR_RETURN(const LogitsReader reference, LogitsReader::OpenAndUnlink(logits));

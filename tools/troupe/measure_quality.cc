@@ -88,7 +88,10 @@ void MeasureQuality::AddTo(Options& options) {
       .Between(std::size_t{16}, kMostTokens)
       .Needs("--measure-quality")
       .Type("N");
-  options.Add("--quality-window", window_, "Window of the measurement: its context in tokens (256)")
+  options
+      .Add("--quality-window", window_,
+           "Window of the measurement: its context in tokens (256, or what the model has if that "
+           "is less)")
       .Between(std::size_t{2}, kMostTokens)
       .Needs("--measure-quality")
       .Type("N");
@@ -131,7 +134,8 @@ std::string MeasureQuality::path(const std::string& model) const {
 Result<std::vector<std::uint32_t>> MeasureQuality::CacheSizes(const EngineFlags& flags) const {
   const std::string& model = flags.model();
   EngineOptions options = flags.options();
-  options.least_context = static_cast<std::uint32_t>(std::min(window_, tokens_ + 1));
+  options.least_context =
+      static_cast<std::uint32_t>(std::min(window_.value_or(kWindow), tokens_ + 1));
   std::vector<std::uint32_t> sizes;
   for (const double percent : percents_) {
     TROUPE_ASSIGN_OR_RETURN(const PlannedModel whole, PlanModel(model, options));
@@ -163,7 +167,8 @@ Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Tex
                                              const std::string& buddies,
                                              const std::vector<std::uint32_t>& sizes,
                                              bool table) const {
-  const std::size_t window = std::min(window_, text.ids.size() + (text.begin ? 1 : 0));
+  const std::size_t window =
+      std::min(window_.value_or(kWindow), text.ids.size() + (text.begin ? 1 : 0));
   EngineOptions options = flags.options();
   options.least_context = static_cast<std::uint32_t>(window);
   options.offload.buddies = buddies;
@@ -185,6 +190,10 @@ Result<QualityCurve> MeasureQuality::Measure(const EngineFlags& flags, const Tex
     TROUPE_ASSIGN_OR_RETURN(const PlannedModel planned, PlanModel(flags.model(), options));
     TROUPE_ASSIGN_OR_RETURN(curve.reading,
                             DescribeReading(flags.model(), planned.container, options.offload));
+    if (!window_) {
+      std::size_t& used = measurement.evaluation.window;
+      used = std::min<std::size_t>(used, planned.plan.context());
+    }
   }
   std::uint32_t threads = 0;
   {

@@ -45,8 +45,11 @@ class MeasureQuality {
   static Json Record(const QualityCurve& curve);
 
  private:
+  static constexpr std::size_t kWindow = 256;
+
   bool wanted_ = false;
-  std::size_t tokens_ = 2048, window_ = 256;
+  std::size_t tokens_ = 2048;
+  std::optional<std::size_t> window_;
   std::vector<double> percents_ = {25, 50, 75};
   std::vector<std::string> chains_;
   double most_loss_ = 10;
