@@ -530,6 +530,9 @@ class Verify(CommandLineTest):
             return json.loads(troupe(*arguments, "--json", "-").stdout)["verified"]
         self.assertGreater(verified(in_place), 0)
         self.assertGreater(verified(("run", model, "--slots", 6, *prompt)), 0)
+        resident = ("run", model, "--experts", "none", *prompt)
+        self.assertEqual(verified(resident), sum(of["shape"][2] for of in self.tensors(model)
+                                                 if of["name"].endswith(".ffn_down_exps.weight")))
         self.flip(model, tensor["offset"] + 3 * expert + 1000)
         found = (rf"^troupe: {re.escape(str(model))}, byte {tensor['offset'] + 3 * expert}: tensor 'blk.1.ffn_down_exps.weight', expert 3: "
                  rf"checksum [0-9a-f]{{16}}, [0-9a-f]{{16}} expected by {re.escape(str(sums))}: it is damaged, or was changed ")
@@ -543,7 +546,7 @@ class Verify(CommandLineTest):
         sums.unlink()
         container.unlink()
         self.assertEqual(troupe(*in_place).returncode, 0)  # nobody has recorded what it should be
-        self.assertEqual(verified(in_place), 0)
+        self.assertEqual((verified(in_place), verified(resident)), (0, 0))
         self.flip(model, tensor["offset"] + 3 * expert + 1000)
         self.assertEqual(troupe(*in_place).stdout, whole.stdout)
 

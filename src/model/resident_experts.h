@@ -1,6 +1,7 @@
 // Experts that are all in memory: every one is ready at once, and each use is a hit.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "expert/flow/usage_ledger.h"
@@ -10,8 +11,9 @@ namespace troupe {
 
 class ResidentExperts final : public ExpertSource {
  public:
-  // The weights must outlive it.
-  explicit ResidentExperts(const ModelWeights& weights) : weights_(weights) {}
+  // The weights must outlive it. So many of their experts were verified when they were loaded.
+  explicit ResidentExperts(const ModelWeights& weights, std::uint64_t verified = 0)
+      : weights_(weights), verified_(verified) {}
 
   void OnPassBegins(const PassFacts& pass) override;
   void OnRouted(std::uint32_t layer, std::span<const float> scores,
@@ -22,6 +24,7 @@ class ResidentExperts final : public ExpertSource {
     ExpertUsage usage;
     usage.hits = asks_;
     usage.use_hits = slots_;
+    usage.verified = verified_;
     return usage;
   }
   void SettleUsage() override;
@@ -30,6 +33,7 @@ class ResidentExperts final : public ExpertSource {
 
  private:
   const ModelWeights& weights_;
+  std::uint64_t verified_;
   std::vector<ReadyExpert> ready_;
   bool given_ = true;
   std::uint64_t asks_ = 0;      // (layer, expert) pairs

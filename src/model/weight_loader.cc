@@ -39,6 +39,8 @@ std::uint64_t MatrixBytes(const TensorInfo& tensor) {
   return tensor.bytes.count() / tensor.MatrixCount();
 }
 
+using Matrix = std::pair<const TensorInfo*, std::uint64_t>;
+
 // A matrix that is loaded as one; others are compared afterwards.
 bool IsWholeMatrix(const LoadJob& job) {
   const std::uint64_t matrix = MatrixBytes(*job.tensor);
@@ -146,9 +148,9 @@ Bytes SourceBytes(const std::vector<LoadJob>& jobs) {
   return sum;
 }
 
-Status LoadAll(const GgufModel& file, const std::vector<LoadJob>& jobs, ThreadPool& pool,
-               Bytes total, const ByteProgress& progress, const WeightChecks* checks) {
-  std::vector<JobCheck> begun = BeginChecks(jobs, checks);
+Status LoadAll(const GgufModel& file, const std::vector<LoadJob>& jobs,
+               std::vector<JobCheck>& begun, ThreadPool& pool, const ByteProgress& progress) {
+  const Bytes total = SourceBytes(jobs);
   const std::vector<Piece> pieces = CutIntoPieces(jobs, begun);
   std::vector<std::vector<std::byte>> staging(pool.threads());
   std::atomic<bool> failed{false};
@@ -174,10 +176,11 @@ Status LoadAll(const GgufModel& file, const std::vector<LoadJob>& jobs, ThreadPo
   return first_error;
 }
 
-// Reads once more what was not loaded as one matrix, and what the binder has read itself.
+// Reads once more what was not loaded as one matrix, and what the binder has read itself. Adds to
+// `compared`.
 Status CheckDivided(const GgufModel& file, const std::vector<LoadJob>& jobs,
-                    const WeightChecks& checks) {
-  std::vector<std::pair<const TensorInfo*, std::uint64_t>> matrices;
+                    const WeightChecks& checks, std::vector<Matrix>& compared) {
+  std::vector<Matrix> matrices;
   for (const LoadJob& job : jobs) {
     if (IsWholeMatrix(job)) continue;
     const std::uint64_t bytes = MatrixBytes(*job.tensor);
@@ -200,8 +203,24 @@ Status CheckDivided(const GgufModel& file, const std::vector<LoadJob>& jobs,
       check->Add(piece);
     }
     TROUPE_RETURN_IF_ERROR(check->Finish());
+    compared.emplace_back(tensor, m);
   }
   return OkStatus();
+}
+
+// Experts of which every matrix is among those.
+std::uint64_t CountExperts(const ExpertLayouts& layouts, std::vector<Matrix> compared) {
+  std::ranges::sort(compared);
+  std::uint64_t experts = 0;
+  for (const ExpertLayout& layout : layouts) {
+    if (layout.empty()) continue;
+    for (std::uint64_t e = 0; e < layout.matrices[0].tensor->MatrixCount(); ++e) {
+      experts += std::ranges::all_of(layout.matrices, [&](const ExpertMatrix& matrix) {
+        return std::ranges::binary_search(compared, Matrix(matrix.tensor, e));
+      });
+    }
+  }
+  return experts;
 }
 
 }  // namespace
@@ -229,12 +248,19 @@ Result<WeightStore> LoadWeights(const GgufModel& file, const ModelConfig& config
       AlignedBuffer::Allocate(counter.used_bytes(), {.alignment = kHugePage, .huge_pages = true}));
   WeightBinder binder(file, config, layers, experts, buffer.bytes());
   TROUPE_ASSIGN_OR_RETURN(ModelWeights weights, binder.Bind());
-  TROUPE_RETURN_IF_ERROR(
-      LoadAll(file, binder.jobs(), pool, SourceBytes(binder.jobs()), progress, checks));
-  if (checks != nullptr) TROUPE_RETURN_IF_ERROR(CheckDivided(file, binder.jobs(), *checks));
+  const std::vector<LoadJob>& jobs = binder.jobs();
+  std::vector<JobCheck> begun = BeginChecks(jobs, checks);
+  TROUPE_RETURN_IF_ERROR(LoadAll(file, jobs, begun, pool, progress));
+  std::vector<Matrix> compared;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (begun[i].matrix == nullptr) continue;
+    compared.emplace_back(jobs[i].tensor, jobs[i].offset / MatrixBytes(*jobs[i].tensor));
+  }
+  if (checks != nullptr) TROUPE_RETURN_IF_ERROR(CheckDivided(file, jobs, *checks, compared));
   const WeightBytes bytes = {.dense = binder.used_bytes() - binder.expert_bytes(),
                              .experts = binder.expert_bytes()};
-  return WeightStore(std::move(buffer), std::move(weights), bytes);
+  return WeightStore(std::move(buffer), std::move(weights), bytes,
+                     CountExperts(binder.expert_layouts(), std::move(compared)));
 }
 
 }  // namespace troupe

@@ -221,5 +221,44 @@ TEST(WeightLoader, EveryNormAndScaleOfGemma4IsMissedAndMeasured) {
   }
 }
 
+// Finds every matrix right but those of tensors of that name, of which nothing is recorded.
+class AllRightBut final : public WeightChecks {
+ public:
+  explicit AllRightBut(std::string name) : name_(std::move(name)) {}
+  std::unique_ptr<MatrixCheck> Begin(const TensorInfo& tensor, std::uint64_t) const override {
+    if (tensor.name == name_) return nullptr;
+    return std::make_unique<Right>();
+  }
+
+ private:
+  struct Right final : MatrixCheck {
+    void Add(std::span<const std::byte>) override {}
+    Status Finish() override { return OkStatus(); }
+  };
+  std::string name_;
+};
+
+std::uint64_t VerifiedExperts(const TinyModel& model, RoutedExperts experts,
+                              const WeightChecks* checks) {
+  ThreadPool threads(2);
+  return LoadWeights(model.file(), model.config(), model.AllLayers(), experts, threads, {}, checks)
+      ->verified_experts();
+}
+
+TEST(WeightLoader, AnExpertIsVerifiedOnceAllItsMatricesWereCompared) {
+  // gpt-oss has three tensors of experts in each layer, gemma4 two: gate and up matrices are one.
+  for (const auto& [shape, tensor] : {std::pair("tiny-gpt-oss", "blk.1.ffn_up_exps.weight"),
+                                      {"tiny-gemma4", "blk.1.ffn_gate_up_exps.weight"}}) {
+    const TinyModel model(shape);
+    const std::uint64_t a_layer = model.config().moe.routing.experts,
+                        all = model.config().layers * a_layer;
+    const AllRightBut none(""), one(tensor);
+    EXPECT_EQ(VerifiedExperts(model, RoutedExperts::kResident, &none), all) << shape;
+    EXPECT_EQ(VerifiedExperts(model, RoutedExperts::kResident, &one), all - a_layer) << shape;
+    EXPECT_EQ(VerifiedExperts(model, RoutedExperts::kResident, nullptr), 0u) << shape;
+    EXPECT_EQ(VerifiedExperts(model, RoutedExperts::kElsewhere, &none), 0u) << shape;
+  }
+}
+
 }  // namespace
 }  // namespace troupe

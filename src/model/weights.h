@@ -148,16 +148,23 @@ struct WeightBytes {
 
 class WeightStore {
  public:
-  WeightStore(AlignedBuffer buffer, ModelWeights weights, WeightBytes bytes)
-      : buffer_(std::move(buffer)), weights_(std::move(weights)), bytes_(bytes) {}
+  WeightStore(AlignedBuffer buffer, ModelWeights weights, WeightBytes bytes,
+              std::uint64_t verified_experts)
+      : buffer_(std::move(buffer)),
+        weights_(std::move(weights)),
+        bytes_(bytes),
+        verified_experts_(verified_experts) {}
 
   const ModelWeights& weights() const { return weights_; }
   const WeightBytes& bytes() const { return bytes_; }
+  // Routed experts in it whose bytes were found to be those that were recorded of them.
+  std::uint64_t verified_experts() const { return verified_experts_; }
 
  private:
   AlignedBuffer buffer_;
   ModelWeights weights_;
   WeightBytes bytes_;
+  std::uint64_t verified_experts_;
 };
 
 }  // namespace troupe

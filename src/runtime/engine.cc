@@ -83,7 +83,7 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
       plan_.notes.push_back(
           fmt::format("{} is not read: every expert is in memory", store->files().front().path()));
     }
-    experts_ = std::make_unique<ResidentExperts>(weights_.weights());
+    experts_ = std::make_unique<ResidentExperts>(weights_.weights(), weights_.verified_experts());
     return OkStatus();
   }
   plan_.shallow_layers = ShallowLayers(plan_, options, profile);
