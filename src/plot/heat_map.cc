@@ -12,10 +12,9 @@
 namespace troupe {
 namespace {
 
-constexpr double kAbove = 70, kBelow = 50, kRight = 110;
-constexpr double kLeastWidth = 640;       // as other plots, so that pages scale all alike
-constexpr std::size_t kLongestName = 34;  // bytes
-constexpr int kLevels = 48;               // of colour: more cannot be told apart
+constexpr double kAbove = 24, kBelow = 50;
+constexpr double kLeastWidth = 640;  // as other plots, so that pages scale all alike
+constexpr int kLevels = 48;          // of colour: more cannot be told apart
 
 struct Colour {
   double r, g, b;
@@ -43,50 +42,62 @@ std::size_t EveryNth(std::size_t count, double cell, double room) {
 }
 
 struct Layout {
-  double left, cell_width, cell_height, width, height;
-  bool turned_names;  // of columns
-  double bottom;      // below the map
+  double above, left, cell_width, cell_height, width, height;
+  bool turned_names;         // of columns
+  double bottom;             // below the map
+  double right;              // for the scale
+  std::size_t longest_name;  // bytes
 };
 
-std::size_t Longest(const std::vector<std::string>& names) {
+std::size_t Longest(const std::vector<std::string>& names, std::size_t most) {
   std::size_t longest = 3;
   for (const std::string& name : names) longest = std::max(longest, name.size());
-  return std::min(longest, kLongestName);
+  return std::min(longest, most);
 }
 
-Layout LayoutOf(const HeatMap& map) {
-  double left = 46 + TextWidth(Longest(map.row_names));
-  const auto cell = [](double room, std::size_t count, double most) {
-    return std::clamp(room / static_cast<double>(std::max<std::size_t>(count, 1)), 2.0, most);
+Layout LayoutOf(const HeatMap& map, const Heading& heading, Screen screen) {
+  const bool phone = screen == Screen::kPhone;
+  const std::size_t longest_name = phone ? 14 : 34;
+  const double above = heading.bottom() + kAbove, right = phone ? 66 : 110;
+  double left = (phone ? 34 : 46) + TextWidth(Longest(map.row_names, longest_name));
+  const auto cell = [least = phone ? 0.5 : 2.0](double room, std::size_t count, double most) {
+    return std::clamp(room / static_cast<double>(std::max<std::size_t>(count, 1)), least, most);
   };
-  double cell_width = cell(620, map.columns, 60), cell_height = cell(420, map.rows, 34);
+  const double room = kPhoneWidth - left - right;
+  double cell_width = cell(phone ? room : 620, map.columns, 60),
+         cell_height = cell(phone ? 300 : 420, map.rows, 34);
   // A map with the same things along both axes is drawn as a square, unless it is a small table.
-  if (map.rows == map.columns && map.rows > 12) cell_width = cell_height = cell(560, map.rows, 34);
-  const double longest = TextWidth(Longest(map.column_names));
+  if (map.rows == map.columns && map.rows > 12) {
+    cell_width = cell_height = cell(phone ? room : 560, map.rows, 34);
+  }
+  const double longest = TextWidth(Longest(map.column_names, longest_name));
   const bool turned = !map.column_names.empty() && longest > cell_width;
   const double bottom = turned ? 30 + 0.62 * longest + (map.x_label.empty() ? 0 : 20) : kBelow;
   // A turned name reaches to the left of its column.
-  if (turned) left = std::max(left, 0.82 * longest - cell_width / 2 + 10);
-  return {.left = left,
+  if (turned && !phone) left = std::max(left, 0.82 * longest - cell_width / 2 + 10);
+  return {.above = above,
+          .left = left,
           .cell_width = cell_width,
           .cell_height = cell_height,
-          .width = left + cell_width * static_cast<double>(map.columns) + kRight,
-          .height = kAbove + cell_height * static_cast<double>(map.rows) + bottom,
+          .width = left + cell_width * static_cast<double>(map.columns) + right,
+          .height = above + cell_height * static_cast<double>(map.rows) + bottom,
           .turned_names = turned,
-          .bottom = bottom};
+          .bottom = bottom,
+          .right = right,
+          .longest_name = longest_name};
 }
 
 void DrawScale(Svg& svg, const HeatMap& map, const Layout& at, double least, double most) {
   const auto [smallest, largest] = std::ranges::minmax(map.values);
-  const double x = at.width - kRight + 18;
-  const double height = std::max(60.0, at.height - kAbove - at.bottom);
+  const double x = at.width - at.right + (at.right < 100 ? 8 : 18);
+  const double height = std::max(60.0, at.height - at.above - at.bottom);
   for (int level = 0; level < kLevels; ++level) {
-    const double y = kAbove + height * (kLevels - 1 - level) / kLevels;
+    const double y = at.above + height * (kLevels - 1 - level) / kLevels;
     svg.AddRect(x, y, 14, height / kLevels + 0.6, HeatColour((level + 0.5) / kLevels));
   }
   for (const double share : {0.0, 0.5, 1.0}) {
     svg.AddText(x + 20,
-                kAbove + height * (1 - share) +
+                at.above + height * (1 - share) +
                     (share == 1   ? 10
                      : share == 0 ? 0
                                   : 4),
@@ -96,7 +107,7 @@ void DrawScale(Svg& svg, const HeatMap& map, const Layout& at, double least, dou
                                                           : ""),
                 {.size = 11, .colour = "#666"});
   }
-  svg.AddText(at.width - 6, kAbove - 10, map.value_label,
+  svg.AddText(at.width - 6, at.above - 10, map.value_label,
               {.size = 11, .colour = "#666", .anchor = Anchor::kEnd});
 }
 
@@ -104,20 +115,20 @@ void DrawNames(Svg& svg, const HeatMap& map, const Layout& at) {
   const std::size_t every_row = EveryNth(map.rows, at.cell_height, 12);
   for (std::size_t r = 0; r < map.rows; r += every_row) {
     const std::string name = map.row_names.empty() ? fmt::format("{}", map.first_row + r)
-                                                   : Shortened(map.row_names[r], kLongestName);
-    svg.AddText(at.left - 6, kAbove + at.cell_height * (static_cast<double>(r) + 0.5) + 4, name,
+                                                   : Shortened(map.row_names[r], at.longest_name);
+    svg.AddText(at.left - 6, at.above + at.cell_height * (static_cast<double>(r) + 0.5) + 4, name,
                 {.size = 11, .colour = "#555", .anchor = Anchor::kEnd});
   }
   const std::size_t every_column =
       EveryNth(map.columns, at.cell_width,
                map.column_names.empty() ? 22
                : at.turned_names        ? 14
-                                        : TextWidth(Longest(map.column_names)));
-  const double bottom = kAbove + at.cell_height * static_cast<double>(map.rows);
+                                        : TextWidth(Longest(map.column_names, at.longest_name)));
+  const double bottom = at.above + at.cell_height * static_cast<double>(map.rows);
   for (std::size_t c = 0; c < map.columns; c += every_column) {
     const std::string name = map.column_names.empty()
                                  ? fmt::format("{}", c)
-                                 : Shortened(map.column_names[c], kLongestName);
+                                 : Shortened(map.column_names[c], at.longest_name);
     const double middle = at.left + at.cell_width * (static_cast<double>(c) + 0.5);
     if (at.turned_names) {
       svg.AddText(middle + 4, bottom + 14, name,
@@ -129,7 +140,7 @@ void DrawNames(Svg& svg, const HeatMap& map, const Layout& at) {
   }
   svg.AddText(at.left + at.cell_width * static_cast<double>(map.columns) / 2, at.height - 10,
               map.x_label, {.size = 13, .anchor = Anchor::kMiddle});
-  svg.AddText(16, (kAbove + bottom) / 2, map.y_label,
+  svg.AddText(16, (at.above + bottom) / 2, map.y_label,
               {.size = 13, .anchor = Anchor::kMiddle, .turned = -90});
 }
 
@@ -146,14 +157,14 @@ std::string HeatColour(double share) {
   return fmt::format("#{:02x}{:02x}{:02x}", mix(a.r, b.r), mix(a.g, b.g), mix(a.b, b.b));
 }
 
-std::string ToSvg(const HeatMap& map) {
-  const Layout at = LayoutOf(map);
-  const double width = std::max(
-      kLeastWidth,
-      90 + 7.2 * static_cast<double>(std::max(map.title.size() * 13 / 10, map.subtitle.size())));
-  Svg svg(std::max(width, at.width), at.height);
-  svg.AddText(20, 26, map.title, {.size = 17, .colour = "#111", .bold = true});
-  svg.AddText(20, 46, map.subtitle, {.size = 12.5, .colour = "#666"});
+std::string ToSvg(const HeatMap& map, Screen screen) {
+  const Heading heading(map.title, map.subtitle, screen);
+  const Layout at = LayoutOf(map, heading, screen);
+  const double words =
+      90 + 7.2 * static_cast<double>(std::max(map.title.size() * 13 / 10, map.subtitle.size()));
+  const double least_width = screen == Screen::kPhone ? kPhoneWidth : std::max(kLeastWidth, words);
+  Svg svg(std::max(least_width, at.width), at.height);
+  heading.Draw(svg);
   if (map.values.empty()) return std::move(svg).Finish();
   const double least = map.least.value_or(*std::ranges::min_element(map.values));
   double most = map.most.value_or(*std::ranges::max_element(map.values));
@@ -168,18 +179,21 @@ std::string ToSvg(const HeatMap& map) {
     paths[static_cast<std::size_t>(level)] +=
         fmt::format("M{:.1f} {:.1f}h{:.1f}v{:.1f}h-{:.1f}z",
                     at.left + at.cell_width * static_cast<double>(i % map.columns),
-                    kAbove + at.cell_height * static_cast<double>(i / map.columns),
+                    at.above + at.cell_height * static_cast<double>(i / map.columns),
                     at.cell_width + 0.25, at.cell_height + 0.25, at.cell_width + 0.25);
   }
   for (int level = 0; level < kLevels; ++level) {
     const std::string& path = paths[static_cast<std::size_t>(level)];
     if (!path.empty()) svg.AddPath(path, HeatColour((level + 0.5) / kLevels));
   }
-  for (std::size_t i = 0; map.numbers && i < map.values.size(); ++i) {
+  // On a phone's narrow cells in small letters, or none.
+  const double number_size = at.cell_width < 32 ? 8.5 : 11;
+  const bool numbers = map.numbers && at.cell_width >= 22;
+  for (std::size_t i = 0; numbers && i < map.values.size(); ++i) {
     svg.AddText(at.left + at.cell_width * (static_cast<double>(i % map.columns) + 0.5),
-                kAbove + at.cell_height * (static_cast<double>(i / map.columns) + 0.5) + 4,
+                at.above + at.cell_height * (static_cast<double>(i / map.columns) + 0.5) + 4,
                 Number(map.values[i], map.unit),
-                {.size = 11,
+                {.size = number_size,
                  .colour = share_of(map.values[i]) > 0.6 ? "#101010" : "#fdfdfd",
                  .anchor = Anchor::kMiddle});
   }

@@ -22,7 +22,7 @@ struct HeatMap {
   bool numbers = false;               // in the cells, if there are few
 };
 
-std::string ToSvg(const HeatMap& map);
+std::string ToSvg(const HeatMap& map, Screen screen = Screen::kDesk);
 
 // "#rrggbb" of a share of the scale, 0 to 1.
 std::string HeatColour(double share);

@@ -7,8 +7,8 @@
 namespace troupe {
 namespace {
 
-// Pictures fill the page, as many beside each other as can be read; on a phone one, which scrolls
-// sideways before its words become too small.
+// Pictures fill the page, as many beside each other as can be read. On a phone's width each is the
+// one that was drawn for it.
 constexpr std::string_view kStyle = R"(
 :root { color-scheme: light dark; --ink: #222; --page: #f6f6f4; --edge: #ddd; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e6e2; --page: #0f1012; --edge: #34363a; } }
@@ -17,8 +17,10 @@ body { font: 16px/1.5 system-ui, Helvetica, Arial, sans-serif; color: var(--ink)
 h1 { font-size: 1.7rem; margin: 0 0 .3rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .2rem; }
 p { max-width: 75ch; margin: .3rem 0 1rem; }
 .row { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 560px), 1fr)); }
-.row > div { overflow-x: auto; border: 1px solid var(--edge); border-radius: 6px; }
-.row svg { display: block; width: 100%; min-width: 480px; max-width: 900px; height: auto; margin: auto; }
+.row > div { border: 1px solid var(--edge); border-radius: 6px; }
+.row svg { display: block; width: 100%; max-width: 900px; height: auto; margin: auto; }
+.phone { display: none; }
+@media (max-width: 559px) { .desk { display: none; } .phone { display: block; } }
 )";
 
 std::string Paragraphs(std::string_view text) {
@@ -42,7 +44,15 @@ std::string ToHtml(const HtmlPage& page) {
   for (const PageSection& section : page.sections) {
     html += fmt::format("<h2>{}</h2>\n{}<div class=\"row\">\n", EscapeXml(section.heading),
                         Paragraphs(section.text));
-    for (const std::string& svg : section.svgs) html += fmt::format("<div>{}</div>\n", svg);
+    for (const auto& picture : section.pictures) {
+      html += std::visit(
+          [](const auto& drawn) {
+            return fmt::format(
+                "<div><div class=\"desk\">{}</div><div class=\"phone\">{}</div></div>\n",
+                ToSvg(drawn, Screen::kDesk), ToSvg(drawn, Screen::kPhone));
+          },
+          picture);
+    }
     html += "</div>\n";
   }
   return html + "</body>\n</html>\n";

@@ -3,14 +3,18 @@
 #pragma once
 
 #include <string>
+#include <variant>
 #include <vector>
+
+#include "plot/heat_map.h"
+#include "plot/line_chart.h"
 
 namespace troupe {
 
 struct PageSection {
   std::string heading;
-  std::string text;               // plain; blank lines part paragraphs
-  std::vector<std::string> svgs;  // side by side where there is room
+  std::string text;                                        // plain; blank lines part paragraphs
+  std::vector<std::variant<LineChart, HeatMap>> pictures;  // side by side where there is room
 };
 
 struct HtmlPage {

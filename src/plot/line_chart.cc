@@ -13,12 +13,13 @@
 namespace troupe {
 namespace {
 
-constexpr double kTop = 64, kBottom = 54, kTitleLeft = 20;
+constexpr double kHeadroom = 18, kBottom = 54, kTitleLeft = 20;
 constexpr double kWidth = 720, kLeastPlotWidth = 360, kLeastHeight = 400;
 constexpr double kApart = 15;                    // of names
 constexpr double kCoincide = 2.5;                // lines that are no further apart
 constexpr double kLineWidth = 2, kBorder = 3.5;  // of what shows of a line beneath another
 constexpr double kSample = 18, kNameLeft = 34;   // right of the plot: a piece of the line, its name
+constexpr double kPhoneRight = 18, kPhoneHeight = 250;  // of the plot; names are below it
 // Okabe and Ito's colours, which people with any colour vision tell apart.
 constexpr std::array<std::string_view, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                       "#e69f00", "#56b4e9", "#666666", "#b8a800"};
@@ -49,7 +50,7 @@ std::string Label(double value, AxisUnit unit) {
   return fmt::format("{:g}", std::round(value * 1e6) / 1e6);
 }
 
-std::vector<double> YTicks(Range y) {
+std::vector<double> TicksOf(Range y) {
   std::vector<double> ticks = NiceTicks(y.least, y.most, 6);
   std::erase_if(ticks,
                 [y](double tick) { return tick < y.least - 1e-12 || tick > y.most + 1e-12; });
@@ -59,22 +60,33 @@ std::vector<double> YTicks(Range y) {
 // The size of the plot: all charts are as wide unless names or a title want more, the ticks' labels
 // have room beside the axis's, and it is high enough that the names at its right do not overlap.
 struct Frame {
-  double left = 0, right = 0, bottom = 0, width = 0, height = 0;
+  Heading heading;
+  bool names_below;
+  double left = 0, top = 0, right = 0, bottom = 0, width = 0, height = 0;
 
-  Frame(const LineChart& chart, Range y) {
+  Frame(const LineChart& chart, Range y, Screen screen)
+      : heading(chart.title, chart.subtitle, screen), names_below(screen == Screen::kPhone) {
     std::size_t longest_tick = 1, longest_name = 0;
-    for (const double tick : YTicks(y)) {
+    for (const double tick : TicksOf(y)) {
       longest_tick = std::max(longest_tick, Label(tick, chart.y_unit).size());
     }
     for (const LineSeries& series : chart.series) {
       longest_name = std::max(longest_name, series.name.size());
     }
     left = 38 + TextWidth(longest_tick);
+    top = heading.bottom() + kHeadroom;
+    const double all_names = kApart * static_cast<double>(chart.series.size());
+    if (names_below) {
+      width = kPhoneWidth;
+      right = width - kPhoneRight;
+      bottom = top + kPhoneHeight;
+      height = bottom + kBottom + all_names + 4;
+      return;
+    }
     const double names = kNameLeft + 10 + 7.7 * static_cast<double>(longest_name);
     right = left + std::max(kLeastPlotWidth, kWidth - left - names);
     width = std::max(right + names, 2 * kTitleLeft + 9.8 * static_cast<double>(chart.title.size()));
-    height =
-        std::max(kLeastHeight, kTop + kBottom + kApart * static_cast<double>(chart.series.size()));
+    height = std::max(kLeastHeight, top + kBottom + all_names);
     bottom = height - kBottom;
   }
 };
@@ -89,11 +101,11 @@ class Axes {
     return frame_.left + share * (frame_.right - frame_.left);
   }
   double Y(double v) const {
-    return frame_.bottom - (v - y_.least) / (y_.most - y_.least) * (frame_.bottom - kTop);
+    return frame_.bottom - (v - y_.least) / (y_.most - y_.least) * (frame_.bottom - frame_.top);
   }
 
   void Draw(Svg& svg) const {
-    for (const double tick : YTicks(y_)) {
+    for (const double tick : TicksOf(y_)) {
       svg.AddLine(frame_.left, Y(tick), frame_.right, Y(tick), "#e4e4e4", 1);
       svg.AddText(frame_.left - 8, Y(tick) + 4, Label(tick, chart_.y_unit),
                   {.colour = "#666", .anchor = Anchor::kEnd});
@@ -104,9 +116,9 @@ class Axes {
                   {.colour = "#666", .anchor = Anchor::kMiddle});
     }
     svg.AddLine(frame_.left, frame_.bottom, frame_.right, frame_.bottom, "#999", 1);
-    svg.AddText((frame_.left + frame_.right) / 2, frame_.height - 12, chart_.x_label,
+    svg.AddText((frame_.left + frame_.right) / 2, frame_.bottom + kBottom - 12, chart_.x_label,
                 {.size = 13, .anchor = Anchor::kMiddle});
-    svg.AddText(18, (kTop + frame_.bottom) / 2, chart_.y_label,
+    svg.AddText(18, (frame_.top + frame_.bottom) / 2, chart_.y_label,
                 {.size = 13, .anchor = Anchor::kMiddle, .turned = -90});
   }
 
@@ -114,8 +126,11 @@ class Axes {
   std::vector<double> XTicks() const {
     std::vector<double> ticks;
     if (chart_.log_x) {
+      const double most_ticks = frame_.names_below ? 6 : 24;
+      const double step =
+          std::exp2(std::ceil((std::log2(x_.most) - std::log2(x_.least) + 1) / most_ticks));
       for (double v = std::exp2(std::ceil(std::log2(x_.least) - 1e-9)); v <= x_.most * 1.0001;
-           v *= 2) {
+           v *= step) {
         ticks.push_back(v);
       }
       return ticks;
@@ -125,7 +140,7 @@ class Axes {
       return std::ranges::all_of(series.points,
                                  [](const auto& p) { return p.first == std::floor(p.first); });
     });
-    for (const double tick : NiceTicks(x_.least, x_.most, 8)) {
+    for (const double tick : NiceTicks(x_.least, x_.most, frame_.names_below ? 4 : 8)) {
       if (whole && std::abs(tick - std::round(tick)) > 1e-9) continue;
       if (tick >= x_.least - 1e-12 && tick <= x_.most + 1e-12) ticks.push_back(tick);
     }
@@ -224,14 +239,13 @@ std::vector<double> NiceTicks(double least, double most, int about) {
   return ticks;
 }
 
-std::string ToSvg(const LineChart& chart) {
+std::string ToSvg(const LineChart& chart, Screen screen) {
   Range x = RangeOfX(chart);
   const bool empty = x.least > x.most;
   const Range y = empty ? Range{.least = 0, .most = 1} : RangeOfY(chart);
-  const Frame frame(chart, y);
+  const Frame frame(chart, y, screen);
   Svg svg(frame.width, frame.height);
-  svg.AddText(kTitleLeft, 26, chart.title, {.size = 17, .colour = "#111", .bold = true});
-  svg.AddText(kTitleLeft, 46, chart.subtitle, {.size = 12.5, .colour = "#666"});
+  frame.heading.Draw(svg);
   if (empty) {
     svg.AddText(frame.width / 2, frame.height / 2, "nothing to show", {.anchor = Anchor::kMiddle});
     return std::move(svg).Finish();
@@ -268,13 +282,21 @@ std::string ToSvg(const LineChart& chart) {
     labels.push_back(
         {.y = places.back().second + 4, .name = series.name, .colour = colour, .dashes = dashes});
   }
-  Spread(labels, frame.bottom);
+  if (frame.names_below) {  // in the order of the ends above
+    std::ranges::stable_sort(labels, {}, &EndLabel::y);
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      labels[i].y = frame.bottom + kBottom + kApart * static_cast<double>(i) + 8;
+    }
+  } else {
+    Spread(labels, frame.bottom);
+  }
+  const double names = frame.names_below ? 0 : frame.right;
   for (const EndLabel& label : labels) {
-    const double sample = frame.right + 10;
+    const double sample = names + 10;
     svg.AddPolyline(
         std::array{std::pair(sample, label.y - 4), std::pair(sample + kSample, label.y - 4)},
         label.colour, label.dashes);
-    svg.AddText(frame.right + kNameLeft, label.y, label.name,
+    svg.AddText(names + kNameLeft, label.y, label.name,
                 {.size = 12.5, .colour = label.colour, .bold = true});
   }
   return std::move(svg).Finish();

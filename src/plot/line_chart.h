@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "plot/svg.h"
+
 namespace troupe {
 
 enum class LineDash { kSolid, kDashed, kDotted, kDashDotted };
@@ -32,8 +34,8 @@ struct LineChart {
   std::vector<LineSeries> series;
 };
 
-// A plot without points says so.
-std::string ToSvg(const LineChart& chart);
+// A plot without points says so. On a phone the names are below it.
+std::string ToSvg(const LineChart& chart, Screen screen = Screen::kDesk);
 
 // Round numbers, about `about` of them, that cover the range.
 std::vector<double> NiceTicks(double least, double most, int about);

@@ -236,11 +236,69 @@ TEST(PlotTest, ATimelineDrawsWhatLanesDidToOneScaleAndLeavesHoles) {
   EXPECT_THAT(ToSvg(timeline), HasSubstr("nothing to show"));
 }
 
+TEST(PlotTest, TextIsWrappedAtBlanks) {
+  EXPECT_EQ(Wrapped("one two three", 7), (std::vector<std::string>{"one two", "three"}));
+  EXPECT_EQ(Wrapped("a longword b", 4), (std::vector<std::string>{"a", "longword", "b"}));
+  EXPECT_EQ(Wrapped("", 4), std::vector<std::string>{""});
+}
+
+// Where text ends that begins at a place or ends there, by the width that pictures take for it.
+void ExpectWithin(const std::string& svg, double width) {
+  const std::regex text(
+      "<text x=\"([^\"]*)\" y=\"[^\"]*\" font-size=\"([^\"]*)\" fill=\"[^\"]*\" "
+      "text-anchor=\"([^\"]*)\"[^>]*>([^<]*)<");
+  int texts = 0;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), text), end; at != end; ++at, ++texts) {
+    if (at->str(0).find("rotate") != std::string::npos) continue;
+    const double x = std::stod((*at)[1]), size = std::stod((*at)[2]);
+    const double wide = 0.55 * size * static_cast<double>((*at)[4].length());
+    const double left = (*at)[3] == "end" ? x - wide : (*at)[3] == "middle" ? x - wide / 2 : x;
+    EXPECT_GE(left, 0) << (*at)[4];
+    EXPECT_LE(left + wide, width) << (*at)[4];
+  }
+  EXPECT_GT(texts, 5);
+}
+
+TEST(PlotTest, OnAPhoneAPictureIsAsWideAsItAndItsLettersAsLargeAsOnADesk) {
+  LineChart chart{.title = "A title that would take more than the width of a phone's screen",
+                  .subtitle =
+                      "and below it a subtitle that is longer than that, about what is "
+                      "shown",
+                  .x_label = "experts in memory",
+                  .y_label = "share"};
+  HeatMap map{.title = chart.title,
+              .subtitle = chart.subtitle,
+              .x_label = "expert",
+              .y_label = "layer",
+              .value_label = "times even",
+              .rows = 3,
+              .columns = 128};
+  for (std::size_t i = 0; i < 3; ++i) {
+    chart.series.push_back({.name = fmt::format("a policy of a long name, the {}th", i),
+                            .points = {{0.125, 100}, {0.75, 200.0 + static_cast<double>(i)}}});
+    map.row_names.push_back(fmt::format("a long name, the {}th", i));
+  }
+  map.values.assign(map.rows * map.columns, 0.5);
+  for (const std::string& svg : {ToSvg(chart, Screen::kPhone), ToSvg(map, Screen::kPhone)}) {
+    EXPECT_THAT(svg, HasSubstr("viewBox=\"0 0 364 "));
+    EXPECT_THAT(svg, HasSubstr("font-size=\"17.0\""));
+    ExpectWithin(svg, kPhoneWidth);
+  }
+  const std::string svg = ToSvg(chart, Screen::kPhone);
+  for (const LineSeries& series : chart.series) EXPECT_THAT(svg, HasSubstr(series.name));
+  EXPECT_EQ(DotHeights(svg).size(), 6u);
+}
+
 TEST(PlotTest, APageHasItsPicturesAndAsksForNothingElse) {
+  const LineChart chart{.title = "a chart", .series = {{"s", {{0, 1}, {1, 2}}}}};
+  const HeatMap map{.title = "a map", .rows = 1, .columns = 2, .values = {0, 1}};
   const std::string html = ToHtml({.title = "T & U",
                                    .text = "One.\n\nTwo.",
-                                   .sections = {{.heading = "H", .svgs = {"<svg>1</svg>"}}}});
-  EXPECT_THAT(html, HasSubstr("<svg>1</svg>"));
+                                   .sections = {{.heading = "H", .pictures = {chart, map}}}});
+  for (const Screen screen : {Screen::kDesk, Screen::kPhone}) {
+    EXPECT_THAT(html, HasSubstr(ToSvg(chart, screen)));
+    EXPECT_THAT(html, HasSubstr(ToSvg(map, screen)));
+  }
   EXPECT_THAT(html, HasSubstr("<h1>T &amp; U</h1>"));
   EXPECT_EQ(Count(html, "<p>"), 2u);
   EXPECT_EQ(Count(html, "src="), 0u);

@@ -1,5 +1,6 @@
 #include "plot/svg.h"
 
+#include <algorithm>
 #include <array>
 
 namespace troupe {
@@ -59,6 +60,49 @@ std::string Shortened(std::string_view text, std::size_t most) {
   std::size_t end = most > kCut.size() ? most - kCut.size() : 0;
   while (end > 0 && Continues(text[end])) --end;
   return std::string(text.substr(0, end)).append(kCut);
+}
+
+std::vector<std::string> Wrapped(std::string_view text, std::size_t most) {
+  std::vector<std::string> lines(1);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    std::string& line = lines.back();
+    if (line.empty()) {
+      line = word;
+    } else if (line.size() + 1 + word.size() <= most) {
+      line.append(" ").append(word);
+    } else {
+      lines.emplace_back(word);
+    }
+  }
+  return lines;
+}
+
+Heading::Heading(std::string_view title, std::string_view subtitle, Screen screen)
+    : left_(screen == Screen::kPhone ? 10 : 20) {
+  const bool phone = screen == Screen::kPhone;
+  title_ = phone ? Wrapped(title, 36) : std::vector{std::string(title)};
+  subtitle_ = phone ? Wrapped(subtitle, 52) : std::vector{std::string(subtitle)};
+}
+
+double Heading::bottom() const {
+  return 46 + kTitleStep * static_cast<double>(title_.size() - 1) +
+         kSubtitleStep * static_cast<double>(subtitle_.size() - 1);
+}
+
+void Heading::Draw(Svg& svg) const {
+  double y = 26;
+  for (const std::string& line : title_) {
+    svg.AddText(left_, y, line, {.size = 17, .colour = "#111", .bold = true});
+    y += kTitleStep;
+  }
+  y += 46 - 26 - kTitleStep;
+  for (const std::string& line : subtitle_) {
+    svg.AddText(left_, y, line, {.size = 12.5, .colour = "#666"});
+    y += kSubtitleStep;
+  }
 }
 
 std::string EscapeXml(std::string_view text) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -18,6 +19,15 @@ std::string EscapeXml(std::string_view text);
 // Limits a text to a number of bytes of UTF-8, cut between two characters; a text that was cut ends
 // in "…".
 std::string Shortened(std::string_view text, std::size_t most);
+
+// What a picture is drawn for: beside others on a desk, or as wide as a phone (kPhoneWidth), with
+// the same size of letters.
+enum class Screen { kDesk, kPhone };
+inline constexpr double kPhoneWidth = 364;
+
+// The text's words in lines of at most so many bytes; a longer word has a line of its own. At least
+// one line.
+std::vector<std::string> Wrapped(std::string_view text, std::size_t most);
 
 enum class Anchor { kStart, kMiddle, kEnd };
 
@@ -51,6 +61,20 @@ class Svg {
 
  private:
   std::string out_;
+};
+
+// A picture's title and what is said below it, in several lines on a phone.
+class Heading {
+ public:
+  Heading(std::string_view title, std::string_view subtitle, Screen screen);
+  double bottom() const;  // where its last line stands
+  void Draw(Svg& svg) const;
+
+ private:
+  static constexpr double kTitleStep = 21, kSubtitleStep = 16;
+
+  double left_;
+  std::vector<std::string> title_, subtitle_;
 };
 
 }  // namespace troupe

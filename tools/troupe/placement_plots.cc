@@ -148,23 +148,23 @@ bool IsPage(const std::string& file) { return file.ends_with(".html"); }
 
 std::string PlotPlaced(const PlacementProblem& problem, std::span<const PlacedExperts> placed,
                        const std::string& file) {
-  const std::string local = ToSvg(LocalMap(problem, placed));
-  if (!IsPage(file)) return local;
+  const HeatMap local = LocalMap(problem, placed);
+  if (!IsPage(file)) return ToSvg(local);
   HtmlPage page{.title = "Where experts live",
                 .text =
                     "An expert that a server's users ask for and that it holds is answered there; "
                     "any other call crosses a link."};
-  page.sections.push_back({.heading = "What stays local", .text = {}, .svgs = {local}});
+  page.sections.push_back({.heading = "What stays local", .text = {}, .pictures = {local}});
   const PlacedExperts& last = placed.back();
   const HolderTable holders(problem, last.placement);
   PageSection servers{
       .heading = fmt::format("What each server holds, placed by {}", last.method),
       .text = "Bright spots on the left are calls that stay, those on the right calls that leave.",
-      .svgs = {}};
+      .pictures = {}};
   const auto shown = std::min<std::size_t>(problem.servers.size(), kMostServersMapped);
   for (std::uint32_t n = 0; n < shown; ++n) {
     for (const bool held : {true, false}) {
-      servers.svgs.push_back(ToSvg(AskedMap(problem, holders, n, held)));
+      servers.pictures.push_back(AskedMap(problem, holders, n, held));
     }
   }
   if (shown < problem.servers.size()) {
@@ -176,8 +176,8 @@ std::string PlotPlaced(const PlacementProblem& problem, std::span<const PlacedEx
 
 std::string PlotSimulated(const PlacementProblem& problem, std::span<const SimulatedMethod> runs,
                           const std::string& title, const std::string& file) {
-  const std::string latency = ToSvg(LatencyChart(runs, title));
-  if (!IsPage(file)) return latency;
+  const LineChart latency = LatencyChart(runs, title);
+  if (!IsPage(file)) return ToSvg(latency);
   const HeatMap means = ServerMap(problem, runs,
                                   {.title = "Mean time of a prompt",
                                    .subtitle = "seconds, by method and server",
@@ -202,8 +202,8 @@ std::string PlotSimulated(const PlacementProblem& problem, std::span<const Simul
           "The same prompts, served by the same machines, which hold experts as each method "
           "places them.",
       .sections = {
-          {.heading = "Over time", .text = {}, .svgs = {latency, ToSvg(LocalChart(runs, title))}},
-          {.heading = "By server", .text = {}, .svgs = {ToSvg(means), ToSvg(local)}}}};
+          {.heading = "Over time", .text = {}, .pictures = {latency, LocalChart(runs, title)}},
+          {.heading = "By server", .text = {}, .pictures = {means, local}}}};
   return ToHtml(page);
 }
 

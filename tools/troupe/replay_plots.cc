@@ -148,10 +148,10 @@ std::string Plot(const std::vector<ReplayReport>& reports, const std::string& na
     PageSection section{.heading = report.trace.substr(report.trace.rfind('/') + 1),
                         .text = fmt::format("{}: {} tokens.", report.header.model,
                                             report.outcomes.front().result.all.tokens),
-                        .svgs = {ToSvg(HitChart(report)), ToSvg(LoadChart(report))}};
-    if (report.timed) section.svgs.push_back(ToSvg(StallChart(report)));
-    if (Substitutes(report)) section.svgs.push_back(ToSvg(ReplacedChart(report)));
-    section.svgs.push_back(ToSvg(LayerChart(report, MostTelling(report))));
+                        .pictures = {HitChart(report), LoadChart(report)}};
+    if (report.timed) section.pictures.push_back(StallChart(report));
+    if (Substitutes(report)) section.pictures.push_back(ReplacedChart(report));
+    section.pictures.push_back(LayerChart(report, MostTelling(report)));
     page.sections.push_back(std::move(section));
   }
   return ToHtml(page);

@@ -207,12 +207,12 @@ std::string SweepPage(const std::vector<SweepPoint>& points, const std::string& 
     PageSection section{.heading = where,
                         .text = fmt::format("{} slots, {} tokens scored.", here.front()->slots,
                                             here.front()->tokens),
-                        .svgs = {}};
+                        .pictures = {}};
     for (const LineChart& chart : {loss, kl}) {
-      section.svgs.push_back(ToSvg(chart));
-      if (const auto near = NearExact(chart)) section.svgs.push_back(ToSvg(*near));
+      section.pictures.push_back(chart);
+      if (const auto near = NearExact(chart)) section.pictures.push_back(*near);
     }
-    section.svgs.push_back(ToSvg(speed));
+    section.pictures.push_back(speed);
     page.sections.push_back(std::move(section));
   }
   return ToHtml(page);

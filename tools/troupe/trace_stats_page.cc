@@ -25,7 +25,7 @@ double MeanOverLayers(const Statistics& s, const OfLayer& of_layer) {
 }
 
 // Each expert's use beside an even one.
-std::string UsesMap(const Statistics& s) {
+HeatMap UsesMap(const Statistics& s) {
   const TraceHeader& h = s.header();
   HeatMap map{.title = "How often each expert is chosen",
               .subtitle = "1: as often as if all were chosen alike",
@@ -43,12 +43,12 @@ std::string UsesMap(const Statistics& s) {
                            (static_cast<double>(s.tokens()) * h.top_k));
     }
   }
-  return ToSvg(map);
+  return map;
 }
 
-std::string ByLayer(const Statistics& s, const std::string& title, const std::string& y_label,
-                    const std::vector<std::pair<std::string, std::vector<double>>>& series,
-                    std::size_t dashed_from) {
+LineChart ByLayer(const Statistics& s, const std::string& title, const std::string& y_label,
+                  const std::vector<std::pair<std::string, std::vector<double>>>& series,
+                  std::size_t dashed_from) {
   LineChart chart{.title = title, .x_label = "layer", .y_label = y_label};
   for (std::size_t i = 0; i < series.size(); ++i) {
     LineSeries line{.name = series[i].first,
@@ -59,10 +59,10 @@ std::string ByLayer(const Statistics& s, const std::string& title, const std::st
     }
     chart.series.push_back(std::move(line));
   }
-  return ToSvg(chart);
+  return chart;
 }
 
-std::string EntropyChart(const Statistics& s) {
+LineChart EntropyChart(const Statistics& s) {
   std::vector<double> bits, even(Layers(s), std::log2(s.header().experts));
   for (std::size_t l = 0; l < Layers(s); ++l) bits.push_back(s.EntropyBits(l));
   return ByLayer(s, "Entropy of the experts' use", "bits",
@@ -70,7 +70,7 @@ std::string EntropyChart(const Statistics& s) {
 }
 
 // How much of a layer's uses its most used expert has, its second, and so on.
-std::string PopularityChart(const Statistics& s) {
+LineChart PopularityChart(const Statistics& s) {
   const std::uint32_t experts = s.header().experts;
   std::vector<std::vector<double>> layers;
   for (std::size_t l = 0; l < Layers(s); ++l) {
@@ -112,10 +112,10 @@ std::string PopularityChart(const Statistics& s) {
       [&shares = *even](std::uint32_t e) { return shares[e]; }, LineDash::kSolid);
   add(
       "all alike", [&](std::uint32_t) { return 1.0 / experts; }, LineDash::kDashed);
-  return ToSvg(chart);
+  return chart;
 }
 
-std::string RankChart(const Statistics& s) {
+LineChart RankChart(const Statistics& s) {
   const RankReuse& reuse = s.rank_reuse();
   LineChart chart{.title = "What scored high is chosen soon",
                   .subtitle = fmt::format("share of experts that one of the next {} tokens chose, "
@@ -151,10 +151,10 @@ std::string RankChart(const Statistics& s) {
       "by chance",
       [&](std::uint32_t) { return 1 - std::pow(1 - Chance(s), RankReuse::kNextTokens); },
       LineDash::kDashed);
-  return ToSvg(chart);
+  return chart;
 }
 
-std::string ReuseChart(const Statistics& s) {
+LineChart ReuseChart(const Statistics& s) {
   LineChart chart{.title = "What comes back",
                   .subtitle = "share of a token's experts that an earlier token chose, too",
                   .x_label = "tokens between them",
@@ -184,10 +184,10 @@ std::string ReuseChart(const Statistics& s) {
       [&](std::size_t d) { return s.Reuse(Layers(s) - 1, d); }, false);
   line(
       "by chance", [&](std::size_t) { return Chance(s); }, true);
-  return ToSvg(chart);
+  return chart;
 }
 
-std::string WorkingSetChart(const Statistics& s) {
+LineChart WorkingSetChart(const Statistics& s) {
   LineChart chart{.title = "Working set",
                   .subtitle = "share of a layer's experts that n adjacent tokens use",
                   .x_label = "tokens",
@@ -212,11 +212,11 @@ std::string WorkingSetChart(const Statistics& s) {
     chance.points.emplace_back(x, 1 - std::pow(1 - Chance(s), x));
   }
   chart.series = {mean, least, most, chance};
-  return ToSvg(chart);
+  return chart;
 }
 
 // Experts by rising number, the diagonal left dark: an expert is always chosen with itself.
-std::string TogetherMap(const Statistics& s, std::size_t l) {
+HeatMap TogetherMap(const Statistics& s, std::size_t l) {
   const std::uint32_t experts = s.header().experts;
   HeatMap map{.title = fmt::format("Chosen together, layer {}", s.header().moe_layers[l]),
               .subtitle = fmt::format("of tokens that chose the row's expert; by chance {:.0f} %",
@@ -236,13 +236,13 @@ std::string TogetherMap(const Statistics& s, std::size_t l) {
   std::vector<double> sorted = map.values;
   std::ranges::sort(sorted);
   map.most = std::max(sorted[sorted.size() * 995 / 1000], 0.01);  // a few pairs outshine the rest
-  return ToSvg(map);
+  return map;
 }
 
 // How alike the company is in which two experts are chosen: the cosine of their rows of the map of
 // what is chosen together, themselves left out. What a trace knows of which could stand in for
 // which.
-std::string CompanyMap(const Statistics& s, std::size_t l) {
+HeatMap CompanyMap(const Statistics& s, std::size_t l) {
   const std::uint32_t experts = s.header().experts;
   HeatMap map{.title = fmt::format("Chosen in like company, layer {}", s.header().moe_layers[l]),
               .subtitle = "1: the same others are chosen with both",
@@ -266,11 +266,11 @@ std::string CompanyMap(const Statistics& s, std::size_t l) {
       map.values.push_back(of_a * of_b > 0 ? both / std::sqrt(of_a * of_b) : a == b ? 1 : 0);
     }
   }
-  return ToSvg(map);
+  return map;
 }
 
 // Which experts each domain uses in a layer, beside an even use.
-std::string DomainUsesMap(const Statistics& s, std::size_t l) {
+HeatMap DomainUsesMap(const Statistics& s, std::size_t l) {
   HeatMap map{
       .title = fmt::format("Which experts each domain uses, layer {}", s.header().moe_layers[l]),
       .subtitle = "1: as often as if all were chosen alike",
@@ -286,10 +286,10 @@ std::string DomainUsesMap(const Statistics& s, std::size_t l) {
       map.values.push_back(s.DomainShare(domain, l, e) * s.header().experts);
     }
   }
-  return ToSvg(map);
+  return map;
 }
 
-std::string DomainMap(const Statistics& s) {
+HeatMap DomainMap(const Statistics& s) {
   const std::vector<std::string> names = s.domains();
   HeatMap map{.title = "How differently domains use the experts",
               .subtitle = "Jensen-Shannon divergence, mean of layers: 0 alike, 1 nothing in common",
@@ -305,7 +305,7 @@ std::string DomainMap(const Statistics& s) {
   for (const std::string& a : names) {
     for (const std::string& b : names) map.values.push_back(s.DomainDistance(a, b));
   }
-  return ToSvg(map);
+  return map;
 }
 
 }  // namespace
@@ -319,19 +319,19 @@ std::string StatisticsPage(const std::string& trace, const TraceStatistics& s) {
   page.sections.push_back({.heading = "Some experts are used more than others",
                            .text = "A cache that keeps the bright ones hits often. The further the "
                                    "entropy lies below the dashed line, the more there is to gain.",
-                           .svgs = {UsesMap(s), EntropyChart(s), PopularityChart(s)}});
+                           .pictures = {UsesMap(s), EntropyChart(s), PopularityChart(s)}});
   page.sections.push_back(
       {.heading = "And what was used comes back",
        .text = "What is above chance on the left is what a least-recently-used cache lives on; how "
                "fast the working set grows says how large it has to be. If curves fall with the "
                "place by "
                "score, scores tell a cache what to keep.",
-       .svgs = {ReuseChart(s), WorkingSetChart(s), RankChart(s)}});
+       .pictures = {ReuseChart(s), WorkingSetChart(s), RankChart(s)}});
   PageSection together{.heading = "Experts that go together",
                        .text =
                            "Bright spots are pairs that one token tends to choose both of. The "
                            "last map has experts as alike that are chosen with the same others.",
-                       .svgs = {}};
+                       .pictures = {}};
   std::vector<std::size_t> some = {0, Layers(s) / 2, Layers(s) - 1};  // first, middle, last
   some.erase(std::unique(some.begin(), some.end()), some.end());
   if (h.experts > kMostMapped) {
@@ -339,16 +339,16 @@ std::string StatisticsPage(const std::string& trace, const TraceStatistics& s) {
     some.clear();
   }
   for (const std::size_t l : some) {
-    together.svgs.push_back(TogetherMap(s, l));
+    together.pictures.push_back(TogetherMap(s, l));
   }
-  if (!some.empty()) together.svgs.push_back(CompanyMap(s, Layers(s) / 2));
+  if (!some.empty()) together.pictures.push_back(CompanyMap(s, Layers(s) / 2));
   page.sections.push_back(std::move(together));
   if (s.domains().size() > 1) {
     page.sections.push_back(
         {.heading = "Domains differ",
          .text = "Where the numbers are large, what one kind of text makes hot "
                  "is of little use to another.",
-         .svgs = {DomainMap(s), DomainUsesMap(s, 0), DomainUsesMap(s, Layers(s) / 2)}});
+         .pictures = {DomainMap(s), DomainUsesMap(s, 0), DomainUsesMap(s, Layers(s) / 2)}});
   }
   return ToHtml(page);
 }
