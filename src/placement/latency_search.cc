@@ -1,8 +1,8 @@
-// Local search under the latency objective: from the best of DanceMoE's placement and Eq. 2's
-// optimum, one expert of a server gives its place to another as long as the estimate falls. Between
-// two looks at the queues they are taken as they were, which makes a layer's time independent of
-// the others': the gain of an expert that comes in one layer and the loss of one that goes in
-// another just add.
+// Local search under the latency objective: from the best of what the placers that leave nothing to
+// chance have placed, one expert of a server gives its place to another as long as the estimate
+// falls. Between two looks at the queues they are taken as they were, which makes a layer's time
+// independent of the others': the gain of an expert that comes in one layer and the loss of one
+// that goes in another just add.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -248,11 +248,22 @@ class LatencyPlacer final : public Placer {
     TROUPE_ASSIGN_OR_RETURN(Placement start, MakeDanceMoe()->Place(problem));
     const LatencyObjective objective(problem, model_);
     double least = objective.Evaluate(HolderTable(problem, start)).seconds;
+    const auto start_here_if_better = [&](Placement placement) {
+      const double seconds = objective.Evaluate(HolderTable(problem, placement)).seconds;
+      if (seconds >= least) return;
+      least = seconds;
+      start = std::move(placement);
+    };
+    // They may find no room for experts of unequal sizes where DanceMoE's does.
+    for (const auto& placer : {MakeEplb(), MakeSmartMoe()}) {
+      if (Result<Placement> placed = placer->Place(problem); placed.ok()) {
+        start_here_if_better(*std::move(placed));
+      }
+    }
     // Ten thousand servers are past what the flow solves within seconds (bench/placement).
     if (std::uint64_t{problem.server_count()} * problem.experts.size() <= kMostFlowCells) {
       TROUPE_ASSIGN_OR_RETURN(RemoteCallOptimum optimum, MinimizeRemoteCalls(problem));
-      const double seconds = objective.Evaluate(HolderTable(problem, optimum.placement)).seconds;
-      if (seconds < least) start = std::move(optimum.placement);
+      start_here_if_better(std::move(optimum.placement));
     }
     Placement found = LatencySearch(problem, model_, std::move(start)).Run().first;
     if (!problem.experts.equal_bytes()) return found;
