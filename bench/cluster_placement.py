@@ -10,6 +10,8 @@ from cluster_runs import mean, nodes_of, planned, serve, wait_until_settled
 TOKENS = 24  # of an answer
 # "optimum" has the fewest calls of peers that any placement of the same counts has: it bounds what the others may reach.
 PLACERS = ["uniform", "redundance", "smartmoe", "optimum", "eplb", "dancemoe"]
+# Without peers: each node with its disk; and the same, with requests sent to who is least busy.
+ALONE = {"alone": "offloading alone", "redirect": "redirecting"}
 TIERS = ("memory", "elsewhere", "disk", "loading")
 # Rows as long as in models that people run: the stream 16 times as wide, the experts as they were.
 STREAM, FACTOR = 16, 1
@@ -87,6 +89,19 @@ def tell(name, by_node, whole, shares, more=""):
           f"peers {shares['elsewhere']:5.1%}, disk {shares['disk'] + shares['loading']:5.1%}{more}", flush=True)
 
 
+def tell_bars(bench, means):
+    """Of whatever ran."""
+    if "eplb" in means:
+        if "dancemoe" in means:
+            bench.bar("DanceMoE's mean over EPLB's", means["dancemoe"] / means["eplb"], most=1 - 0.306)
+        print(f"all in each node's memory over EPLB's: {means['all in memory'] / means['eplb']:.3g}", flush=True)
+        if "optimum" in means:
+            print(f"fewest calls of peers over EPLB's: {means['optimum'] / means['eplb']:.3g}", flush=True)
+    for other in means:
+        if "dancemoe" in means and other not in ("dancemoe", "eplb", "optimum", "all in memory"):
+            bench.bar(f"DanceMoE's mean over {other}'s", means["dancemoe"] / means[other], most=1)
+
+
 def placement(bench):
     """Table II: the same requests under each placement. Table I: without peers, and sent to who is least busy. The bound:
     each node has memory for all experts."""
@@ -96,12 +111,13 @@ def placement(bench):
     warm = planned(tasks, options.warm_seconds, seed=7)
     requests = planned(tasks, options.seconds, seed=options.seed)
     print(f"{len(warm)} requests to learn from, {len(requests)} timed", flush=True)
-    placers = options.placers or (PLACERS[-2:] if options.quick else PLACERS)
-    ways = [(placer, slots, True, ["--placer", placer, "--plan-every-s", 15], None) for placer in placers]
-    if not options.placers:
-        ways += [("offloading alone", slots, False, [], None)]
-    if not options.placers and not options.quick:
-        ways += [("redirecting", slots, False, [], lambda task, busy: min(range(3), key=lambda i: (busy[i], (i - task) % 3)))]
+    ways = []
+    for name in options.placers or ([*PLACERS[-2:], "alone"] if options.quick else [*PLACERS, *ALONE]):
+        if name in ALONE:
+            to_least_busy = (lambda task, busy: min(range(3), key=lambda i: (busy[i], (i - task) % 3))) if name == "redirect" else None
+            ways.append((ALONE[name], slots, False, [], to_least_busy))
+        else:
+            ways.append((name, slots, True, ["--placer", name, "--plan-every-s", 15], None))
     ways.append(("all in memory", [experts] * 3, False, [], None))
     means, courses, expected = {}, {}, None
     for name, memory, together, more, choose in ways:
@@ -127,13 +143,7 @@ def placement(bench):
         options.plots.mkdir(parents=True, exist_ok=True)
         (options.plots / "cluster-local.svg").write_text(placement_svg.lines(
             "Experts that the node's own memory answered", "seconds", "share", courses, 0))
-    if not options.placers:
-        bench.bar("DanceMoE's mean over EPLB's", means["dancemoe"] / means["eplb"], most=1 - 0.306)
-        print(f"all in each node's memory over EPLB's: {means['all in memory'] / means['eplb']:.3g}", flush=True)
-        if "optimum" in means:
-            print(f"fewest calls of peers over EPLB's: {means['optimum'] / means['eplb']:.3g}", flush=True)
-        for other in set(means) - {"dancemoe", "eplb", "optimum", "all in memory"}:
-            bench.bar(f"DanceMoE's mean over {other}'s", means["dancemoe"] / means[other], most=1)
+    tell_bars(bench, means)
     return {"means": means, "local": courses}
 
 
