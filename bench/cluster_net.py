@@ -3,12 +3,15 @@ Needs root. What runs on them is cluster's part.
 """
 import contextlib
 import os
+import pathlib
 import re
+import shutil
 import subprocess
 
 BRIDGE = "troupe-bench"
 NET = "10.77.0"
 HOST = f"{NET}.254"  # this machine, beyond the limited links
+NAMES = pathlib.Path("/etc/netns")  # what `ip netns exec` puts over /etc, by namespace
 
 
 def run(*words):
@@ -44,6 +47,15 @@ class Machines:
 
     def address(self, i):
         return f"{NET}.{i + 1}"
+
+    def name(self, names):
+        """As /etc/hosts of each machine would have them: its own name there means its loopback, as Debian's installer writes it."""
+        for i in range(self.count):
+            folder = NAMES / self.space(i)
+            folder.mkdir(parents=True, exist_ok=True)
+            lines = ["127.0.0.1 localhost"] + [f"{'127.0.1.1' if other == i else self.address(other)} {name}"
+                                               for other, name in enumerate(names)]
+            (folder / "hosts").write_text("".join(f"{line}\n" for line in lines))
 
     def inside(self, i, command):
         """The command as it runs on machine i."""
@@ -84,6 +96,7 @@ def remove():
     for line in spaces.splitlines():
         if (space := line.split()[0]).startswith("troupe-bench-"):
             run("ip", "netns", "delete", space)
+            shutil.rmtree(NAMES / space, ignore_errors=True)
     # A namespace takes its end of a pair away some time later: the other end takes both at once.
     links = subprocess.run(["ip", "-o", "link", "show"], capture_output=True, text=True).stdout
     for link in re.findall(r"\d+: (tb-out\d+)@", links) + [BRIDGE]:

@@ -43,13 +43,13 @@ class Loopback:
 
 
 class Node:
-    """A `troupe serve` on machine i; `before` stands before its command."""
+    """A `troupe serve` on machine i; `before` stands before its command, or `command` is all of it."""
 
-    def __init__(self, machines, i, troupe, model, options, before=()):
+    def __init__(self, machines, i, troupe, model, options, before=(), command=None):
         self.machines, self.i = machines, i
         self.base = f"http://{machines.address(i)}:{HTTP_PORT}"
-        command = machines.inside(i, [*before, troupe, "serve", model, "--host", machines.address(i), "--port", HTTP_PORT, *options])
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | KEYS)
+        command = command or [*before, troupe, "serve", model, "--host", machines.address(i), "--port", HTTP_PORT, *options]
+        self.process = subprocess.Popen(machines.inside(i, command), stderr=subprocess.PIPE, text=True, env=os.environ | KEYS)
         self.said = []
         for line in self.process.stderr:
             self.said.append(line.rstrip())

@@ -195,8 +195,13 @@ void NodeCore::OnDistrusted(const std::string& address, std::string_view why) {
                                         static_cast<std::size_t>(others))) {
     return;
   }
-  actions_.push_back(node_action::Fail{fmt::format(
-      "this node and the one at {} have certificates of different authorities: {}", address, why)});
+  actions_.push_back(node_action::Fail{
+      IsOfAnotherName(why)
+          ? fmt::format("the certificate of the node at {} is not of that address: {}", address,
+                        why)
+          : fmt::format(
+                "this node and the one at {} have certificates of different authorities: {}",
+                address, why)});
 }
 
 std::optional<PeerRefused> NodeCore::ProblemOf(const Link& link, const PeerHello& hello) const {

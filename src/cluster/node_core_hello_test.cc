@@ -98,6 +98,23 @@ TEST_F(NodeCoreAlone, APeerSaysWhoItIsOnce) {
   EXPECT_FALSE(core_.IsPeer(1));
 }
 
+TEST_F(NodeCoreAlone, SaysWhatIsWrongWithACertificate) {
+  const auto why = [](const char* said) {
+    NodeCore core = Core();
+    core.OnDistrusted("b:1", said);
+    const std::vector<NodeAction> actions = core.TakeActions();
+    const auto* const fail =
+        actions.empty() ? nullptr : std::get_if<node_action::Fail>(&actions.back());
+    return fail == nullptr ? std::string() : fail->why;
+  };
+  EXPECT_EQ(why("certificate verify failed"),
+            "this node and the one at b:1 have certificates of different authorities: certificate "
+            "verify failed");
+  EXPECT_EQ(why("Peer name b is not in peer certificate"),
+            "the certificate of the node at b:1 is not of that address: Peer name b is not in peer "
+            "certificate");
+}
+
 TEST_F(NodeCoreAlone, APeersCertificateMustNameItsAddress) {
   core_.OnLinkOpened(1, Secure({"b", "10.0.0.1"}), 0);
   core_.OnFrame(1, Encode(Other()), 0);

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "cluster/face/announced_host.h"
 #include "cluster/face/own_address.h"
 #include "cluster/face/peer_address.h"
 #include "cluster/members/cluster_keys.h"
@@ -276,6 +277,9 @@ Status ListenTowardsEtcd(ClusterOptions& options) {
       continue;
     }
     PeerAddress own{.host = *host, .port = kUsualPeerPort};
+    if (const std::string& certificate = options.transport.tls.certificate; !certificate.empty()) {
+      TROUPE_ASSIGN_OR_RETURN(own.host, HostToAnnounce(*host, certificate));
+    }
     if (!options.listen.empty()) {
       TROUPE_ASSIGN_OR_RETURN(const PeerAddress listen, ListenAddress(options.listen, own.port));
       own.port = listen.port;
@@ -283,6 +287,14 @@ Status ListenTowardsEtcd(ClusterOptions& options) {
     return ListenAt(own.ToString(), options);
   }
   return std::move(problem).WithContext("--peer-address is not given, and cannot be found");
+}
+
+Status ListenForOtherMachines(ClusterOptions& options) {
+  const PeerAddress own{.host = options.transport.host};
+  if (!options.listen.empty() || own.IsLoopback()) return OkStatus();
+  const Result<bool> is_loopback = IsLoopbackHere(own);
+  if (is_loopback.ok() && *is_loopback) options.listen = options.transport.host = "::";
+  return CheckTransportOptions(options.transport);
 }
 
 }  // namespace troupe

@@ -44,7 +44,9 @@ class ClusterFlags {
 Status ListenAt(const std::string& address, ClusterOptions& options);
 // The same, by that of the listed addresses which is this machine's.
 Status ListenAsOneOfTheList(ClusterOptions& options);
-// The same, by the address from which this machine reaches etcd.
+// The same, by the address from which this machine reaches etcd, or by a host of its certificate.
 Status ListenTowardsEtcd(ClusterOptions& options);
+// Peers come in at whatever address they know this node's name by, though here it is the loopback.
+Status ListenForOtherMachines(ClusterOptions& options);
 
 }  // namespace troupe

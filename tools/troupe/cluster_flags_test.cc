@@ -95,6 +95,16 @@ TEST(ClusterFlags, ANodeMayListenElsewhereThanWhereItsPeersReachIt) {
             "127.0.0.1:7001 at 0.0.0.0:7001");
 }
 
+TEST(ClusterFlags, ANodeListensForOtherMachinesWhereItsOwnNameDoesNotLeadOnlyToItself) {
+  for (const char* host : {"127.0.0.1", "localhost", "::1", "192.0.2.1", "0.0.0.0"}) {
+    ClusterOptions options;
+    options.transport.host = host;
+    options.transport.allow_plain_text = true;
+    ASSERT_TRUE(ListenForOtherMachines(options).ok());
+    EXPECT_EQ(options.transport.host, host);
+  }
+}
+
 TEST(ClusterFlags, PeersAnswerInEveryBitUnlessTheyAreToldOtherwise) {
   const auto answers = [](std::vector<std::string> more) {
     std::vector<std::string> arguments = {"m.gguf", "--peers", "127.0.0.1,127.0.0.2"};

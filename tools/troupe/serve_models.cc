@@ -58,6 +58,7 @@ Result<std::unique_ptr<RunningNode>> OpenNodeOf(Engine& engine, const ServeFlags
     TROUPE_RETURN_IF_ERROR(options.etcd ? ListenTowardsEtcd(options)
                                         : ListenAsOneOfTheList(options));
   }
+  TROUPE_RETURN_IF_ERROR(ListenForOtherMachines(options));
   options.say = [](const std::string& line) { Remark("cluster: {}\n", line); };
   options.fail = std::move(fail);
   TROUPE_CHECK(NodeOpener() != nullptr);  // another program has gone over to one that has it

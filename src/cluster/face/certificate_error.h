@@ -1,5 +1,5 @@
-// Whether a connection failed because one end does not trust the other. gRPC tells that by its text
-// alone.
+// Whether a connection failed because one end does not trust the other, and why. gRPC tells that by
+// its text alone.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,18 @@
 
 namespace troupe {
 
+inline constexpr std::string_view kPeerName = "Peer name";
+
 inline bool BlamesCertificates(std::string_view message) {
-  constexpr std::array<std::string_view, 3> kWords = {"certificate", "handshake failed",
-                                                      "Peer name"};
+  constexpr std::array<std::string_view, 3> kWords = {"certificate", "handshake failed", kPeerName};
   return std::ranges::any_of(kWords, [message](std::string_view words) {
     return message.find(words) != std::string_view::npos;
   });
+}
+
+// The right authority may have signed it: it is of another host than the one that was dialled.
+inline bool IsOfAnotherName(std::string_view message) {
+  return message.find(kPeerName) != std::string_view::npos;
 }
 
 }  // namespace troupe

@@ -169,7 +169,38 @@ Result<Signer> OpenAuthority(const std::string& folder, std::vector<std::string>
   return signer;
 }
 
+// Empty: it is neither a name nor an address.
+std::string HostIn(const GENERAL_NAME& name) {
+  int kind = 0;
+  const void* const value = GENERAL_NAME_get0_value(&name, &kind);
+  if (kind != GEN_DNS && kind != GEN_IPADD) return {};
+  const auto* const text = static_cast<const ASN1_STRING*>(value);
+  const unsigned char* const data = ASN1_STRING_get0_data(text);
+  const auto size = static_cast<std::size_t>(ASN1_STRING_length(text));
+  if (kind == GEN_DNS) return {reinterpret_cast<const char*>(data), size};
+  if (size != sizeof(in_addr) && size != sizeof(in6_addr)) return {};
+  std::array<char, INET6_ADDRSTRLEN> numbers = {};
+  ::inet_ntop(size == sizeof(in_addr) ? AF_INET : AF_INET6, data, numbers.data(), numbers.size());
+  return numbers.data();
+}
+
 }  // namespace
+
+Result<std::vector<std::string>> HostsOfCertificate(const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadWhole(path));
+  const SslBytes bytes(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+  const SslCertificate certificate(PEM_read_bio_X509(bytes.get(), nullptr, nullptr, nullptr));
+  if (certificate == nullptr) return InvalidArgument("{}: not a PEM file of a certificate", path);
+  const std::unique_ptr<GENERAL_NAMES, FreeBy<GENERAL_NAMES_free>> names(
+      static_cast<GENERAL_NAMES*>(
+          X509_get_ext_d2i(certificate.get(), NID_subject_alt_name, nullptr, nullptr)));
+  std::vector<std::string> hosts;
+  for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    std::string host = HostIn(*sk_GENERAL_NAME_value(names.get(), i));
+    if (!host.empty()) hosts.push_back(std::move(host));
+  }
+  return hosts;
+}
 
 Result<std::vector<std::string>> WriteCertificates(const CertificateOptions& options) {
   for (const std::string& host : options.hosts) {

@@ -21,4 +21,7 @@ struct CertificateOptions {
 // nobody else. kFailedPrecondition: a host has files already. Says which were written.
 Result<std::vector<std::string>> WriteCertificates(const CertificateOptions& options);
 
+// What the first certificate of a PEM file is good for: names and numbers, as it lists them.
+Result<std::vector<std::string>> HostsOfCertificate(const std::string& path);
+
 }  // namespace troupe

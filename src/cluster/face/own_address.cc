@@ -1,10 +1,12 @@
 #include "cluster/face/own_address.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include "base/fd.h"
@@ -28,6 +30,18 @@ Result<FoundAddresses> LookUp(const PeerAddress& address, std::uint16_t port) {
   return FoundAddresses(found, &::freeaddrinfo);
 }
 
+bool IsLoopback(const addrinfo& one) {
+  if (one.ai_family == AF_INET) {
+    sockaddr_in v4 = {};
+    std::memcpy(&v4, one.ai_addr, sizeof v4);
+    return ntohl(v4.sin_addr.s_addr) >> 24 == 127;
+  }
+  sockaddr_in6 v6 = {};
+  if (one.ai_family != AF_INET6) return false;
+  std::memcpy(&v6, one.ai_addr, sizeof v6);
+  return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+}
+
 }  // namespace
 
 // Only an address of this machine can be bound to.
@@ -38,6 +52,14 @@ Result<bool> IsOwnHost(const PeerAddress& address) {
     if (socket.valid() && ::bind(socket.get(), one->ai_addr, one->ai_addrlen) == 0) return true;
   }
   return false;
+}
+
+Result<bool> IsLoopbackHere(const PeerAddress& address) {
+  TROUPE_ASSIGN_OR_RETURN(const FoundAddresses found, LookUp(address, /*port=*/0));
+  for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
+    if (!IsLoopback(*one)) return false;
+  }
+  return true;
 }
 
 // A datagram socket that is connected has its own address, though nothing was sent.

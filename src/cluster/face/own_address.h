@@ -15,4 +15,8 @@ Result<std::string> OwnHostTowards(const PeerAddress& other);
 // Whether one of the host's addresses is this machine's. kUnavailable: it has none that is known.
 Result<bool> IsOwnHost(const PeerAddress& address);
 
+// Whether this machine knows the host by its loopback alone, where others may know it by an address
+// of the network: so Debian writes a machine's own name into /etc/hosts. kUnavailable: not at all.
+Result<bool> IsLoopbackHere(const PeerAddress& address);
+
 }  // namespace troupe

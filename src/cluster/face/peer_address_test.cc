@@ -72,6 +72,16 @@ TEST(OwnAddress, IsTheOneFromWhichTheOtherIsReached) {
   EXPECT_FALSE(OwnHostTowards({.host = "no such host", .port = 1}).ok());
 }
 
+TEST(OwnAddress, AHostOfTheLoopbackIsToldFromOneOfTheNetwork) {
+  for (const char* host : {"127.0.0.1", "127.0.1.1", "::1", "localhost"}) {
+    EXPECT_TRUE(IsLoopbackHere({.host = host}).value()) << host;
+  }
+  for (const char* host : {"192.0.2.1", "0.0.0.0", "::", "2001:db8::1"}) {
+    EXPECT_FALSE(IsLoopbackHere({.host = host}).value()) << host;
+  }
+  EXPECT_FALSE(IsLoopbackHere({.host = "no such host"}).ok());
+}
+
 TEST(PeerAddress, WithoutAPortItIsTheUsualOne) {
   EXPECT_EQ(WithUsualPort("b.lan"), "b.lan:7070");
   EXPECT_EQ(WithUsualPort("10.0.0.1"), "10.0.0.1:7070");
