@@ -1,5 +1,5 @@
-// echo_peer, a node in a process of its own, for tests and benchmarks. The program lies beside
-// theirs.
+// echo_peer, a node in a process of its own, for tests and benchmarks, or another such program. It
+// lies beside theirs.
 #pragma once
 
 #include <fcntl.h>
@@ -21,7 +21,8 @@ namespace troupe {
 
 class EchoProcess {
  public:
-  explicit EchoProcess(std::uint16_t port = 0, std::size_t answer_bytes = 0) {
+  explicit EchoProcess(std::uint16_t port = 0, std::size_t answer_bytes = 0,
+                       const char* name = "echo_peer") {
     int ends[2];
     TROUPE_CHECK(::pipe2(ends, O_CLOEXEC) == 0);
     const UniqueFd write_end(ends[1]);
@@ -29,8 +30,7 @@ class EchoProcess {
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDOUT_FILENO);
-    std::string program =
-        std::filesystem::read_symlink("/proc/self/exe").replace_filename("echo_peer");
+    std::string program = std::filesystem::read_symlink("/proc/self/exe").replace_filename(name);
     std::string wanted = std::to_string(port);
     std::string bytes = std::to_string(answer_bytes);
     char* const words[] = {program.data(), wanted.data(), bytes.data(), nullptr};

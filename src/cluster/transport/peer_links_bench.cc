@@ -1,7 +1,8 @@
-// What a round trip between two nodes costs: 2 KiB there and 8 KiB back over the loopback, against
-// the same over a bare TCP connection. Each end answers on the thread that got the frame, so the
-// difference is what gRPC and the link add. The peer is another process: nodes of one process share
-// gRPC's poller, which hands their events to and fro. `p50_us` is the median, CPU this end's.
+// What a round trip between two nodes costs over the loopback: as calls are, 2 KiB there and 8 KiB
+// back, and of a byte each way; against the same over a bare TCP connection, and against a bare
+// stream of gRPC with empty messages. Each end answers on the thread that got the frame, so the
+// differences are what gRPC and the link add. The peer is another process: nodes of one process
+// share gRPC's poller, which hands their events to and fro. `p50_us` is the median, CPU this end's.
 // --benchmark_filter=Large shows the speed of frames of some MiB.
 #include <arpa/inet.h>
 #include <benchmark/benchmark.h>
@@ -17,6 +18,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "cluster/transport/echo_process_for_test.h"
+#include "cluster/transport/grpc_ping_for_test.h"
 #include "cluster/transport/peer_links.h"
 
 namespace troupe {
@@ -86,7 +88,25 @@ void AskOverLinks(benchmark::State& state, std::size_t there, std::size_t back, 
   state.SetBytesProcessed(state.iterations() * each_time * static_cast<std::int64_t>(there + back));
 }
 
-void BM_RoundTripOfLinks(benchmark::State& state) { AskOverLinks(state, kThere, kBack, kEachTime); }
+void BM_RoundTripOfLinks(benchmark::State& state) {
+  AskOverLinks(state, static_cast<std::size_t>(state.range(0)),
+               static_cast<std::size_t>(state.range(1)), kEachTime);
+}
+
+void BM_RoundTripOfBareGrpc(benchmark::State& state) {
+  EchoProcess peer(0, 0, "grpc_echo");
+  const std::uint16_t port = peer.ReadPort();
+  if (port == 0) return state.SkipWithError("cannot listen");
+  GrpcPing ping(port);
+  std::vector<Nanos> times;
+  if (!ping.Run(10, times)) return state.SkipWithError("cannot connect");
+  times.clear();
+  for (auto _ : state) {
+    if (!ping.Run(kEachTime, times)) return state.SkipWithError("the other end is gone");
+  }
+  ReportMedian(state, times);
+  state.SetItemsProcessed(state.iterations() * kEachTime);
+}
 
 void BM_LargeFramesOfLinks(benchmark::State& state) {
   AskOverLinks(state, static_cast<std::size_t>(state.range(0)) << 20, 1, 10);
@@ -120,14 +140,16 @@ void BM_RoundTripOfBareTcp(benchmark::State& state) {
   for (const int fd : {asking.get(), answering.get()}) {
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   }
-  std::thread peer([fd = answering.get()] {
-    std::vector<char> there(kThere), back(kBack);
+  const auto there_bytes = static_cast<std::size_t>(state.range(0));
+  const auto back_bytes = static_cast<std::size_t>(state.range(1));
+  std::thread peer([fd = answering.get(), there_bytes, back_bytes] {
+    std::vector<char> there(there_bytes), back(back_bytes);
     while (MoveAll(fd, there, false) && MoveAll(fd, back, true)) {
     }
   });
   const MonotonicClock clock;
   std::vector<Nanos> times;
-  std::vector<char> there(kThere), back(kBack);
+  std::vector<char> there(there_bytes), back(back_bytes);
   for (auto _ : state) {
     for (int i = 0; i < kEachTime; ++i) {
       const Nanos asked = clock.Now();
@@ -142,8 +164,15 @@ void BM_RoundTripOfBareTcp(benchmark::State& state) {
   peer.join();
 }
 
-BENCHMARK(BM_RoundTripOfLinks)->UseRealTime()->MeasureProcessCPUTime();
-BENCHMARK(BM_RoundTripOfBareTcp)->UseRealTime()->MeasureProcessCPUTime();
+// Bytes there and back.
+void Sizes(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"there", "back"})->Args({1, 1})->Args({kThere, kBack});
+  benchmark->UseRealTime()->MeasureProcessCPUTime();
+}
+
+BENCHMARK(BM_RoundTripOfLinks)->Apply(Sizes);
+BENCHMARK(BM_RoundTripOfBareTcp)->Apply(Sizes);
+BENCHMARK(BM_RoundTripOfBareGrpc)->UseRealTime()->MeasureProcessCPUTime();
 BENCHMARK(BM_LargeFramesOfLinks)
     ->ArgName("mib")
     ->Arg(1)
