@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "expert/gate/group_loss.h"
 
 namespace troupe {
 namespace {
@@ -14,7 +15,6 @@ namespace {
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr double kLeastShare = 1e-12;    // of a group, where its logarithm is taken
 constexpr double kLeastProgress = 1e-3;  // of the divergence, for a step to count as one that helps
 constexpr std::uint32_t kMostIdle = 3;   // steps that do not help, before the last one
 constexpr double kLeastDeviation = 1e-6;  // of a column that says anything
@@ -40,18 +40,6 @@ MatrixXd SharesOf(const GateSamples& samples, const ExpertGroups& groups) {
   return shares;
 }
 
-// Row by row, in place.
-void Softmax(MatrixXd& logits) {
-  logits.colwise() -= VectorXd(logits.rowwise().maxCoeff());
-  logits = logits.array().exp();
-  logits.array().colwise() /= Eigen::ArrayXd(logits.rowwise().sum().array());
-}
-
-double MeanDivergence(const MatrixXd& shares, const MatrixXd& said) {
-  const auto p = shares.array().max(kLeastShare), q = said.array().max(kLeastShare);
-  return (p * (p.log() - q.log())).sum() / static_cast<double>(shares.rows());
-}
-
 // Each column's mean becomes 0 and its deviation 1, so that one ridge suits all of them, whatever
 // channels of the model are massive.
 struct Standard {
@@ -70,20 +58,8 @@ struct Standard {
   VectorXd mean, scale;
 };
 
-struct Weights {
-  MatrixXd w;  // [width][group], of standardised inputs
-  VectorXd bias;
-
-  MatrixXd Say(const MatrixXd& inputs) const {
-    MatrixXd said = inputs * w;
-    said.rowwise() += bias.transpose();
-    Softmax(said);
-    return said;
-  }
-};
-
 struct Best {
-  Weights weights;
+  GroupWeights weights;
   double divergence = std::numeric_limits<double>::infinity();  // of what is chosen by
   double ridge = 0;
   std::uint32_t steps = 0;
@@ -97,28 +73,28 @@ struct Problem {
 };
 
 void Learn(const Problem& problem, double ridge, std::uint32_t most_steps, Best& best) {
-  const auto tokens = static_cast<double>(problem.inputs.rows());
   const Eigen::Index width = problem.inputs.cols();
   const Eigen::LLT<MatrixXd> bound(0.5 * problem.moments +
                                    ridge * MatrixXd::Identity(width, width));
   // Before any step it says what groups have on average.
-  Weights now{.w = MatrixXd::Zero(width, problem.shares.cols()),
-              .bias = problem.shares.colwise().mean().transpose().array().max(kLeastShare).log()};
+  GroupWeights now{
+      .w = MatrixXd::Zero(width, problem.shares.cols()),
+      .bias = problem.shares.colwise().mean().transpose().array().max(kLeastGroupShare).log()};
   std::vector<double> losses;
   double least = std::numeric_limits<double>::infinity();
   for (std::uint32_t step = 0, idle = 0; idle < kMostIdle; ++step) {
-    const MatrixXd said = now.Say(problem.inputs);
-    losses.push_back(MeanDivergence(problem.shares, said) + 0.5 * ridge * now.w.squaredNorm());
-    const double divergence = MeanDivergence(problem.chosen_shares, now.Say(problem.chosen_inputs));
+    const auto [loss, gradient] = LossOfGroups(problem.inputs, problem.shares, ridge, now);
+    losses.push_back(loss);
+    const double divergence =
+        MeanGroupDivergence(problem.chosen_shares, now.Say(problem.chosen_inputs));
     idle = divergence < least * (1 - kLeastProgress) ? 0 : idle + 1;
     least = std::min(least, divergence);
     if (divergence < best.divergence) {
       best = {.weights = now, .divergence = divergence, .ridge = ridge, .steps = step};
     }
     if (step == most_steps) break;
-    const MatrixXd missing = problem.shares - said;
-    now.w += bound.solve(problem.inputs.transpose() * missing / tokens - ridge * now.w);
-    now.bias += 2 * missing.colwise().mean().transpose();
+    now.w -= bound.solve(gradient.w);
+    now.bias -= 2 * gradient.bias;
   }
   if (best.ridge == ridge) best.losses = std::move(losses);
 }
