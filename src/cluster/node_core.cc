@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "cluster/face/certificate_error.h"
 #include "cluster/wire/accusation.h"
 #include "cluster/wire/holdings.h"
 #include "cluster/wire/ping.h"

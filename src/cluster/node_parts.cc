@@ -123,7 +123,9 @@ void NodeParts::OnTime(Nanos now) {
   if (now >= count_at_) {
     count_at_ = now + kCountEvery;
     core_.OnActivity(ports_.calls.TakeActivity(), now);
-    core_.OnMeasured(Measured());
+    NodeMeasures measured = Measured();
+    for (const std::string& line : speed_news_.Look(measured, now)) ports_.say(line);
+    core_.OnMeasured(std::move(measured));
     for (const std::string& remark : ports_.calls.TakeRemarks()) ports_.say(remark);
     ports_.engine.Measure();
     migration_of_ = 0;  // whether it is settled may have changed alone

@@ -30,6 +30,7 @@
 #include "cluster/peer_host.h"
 #include "cluster/piece_giver.h"
 #include "cluster/second_opinion.h"
+#include "cluster/speed_news.h"
 #include "cluster/spot_checker.h"
 #include "cluster/step_fetcher.h"
 #include "cluster/transport/frame_links.h"
@@ -132,6 +133,7 @@ class NodeParts {
   std::unique_ptr<Membership> membership_;
   std::map<std::string, LinkId> dialled_;
   UnreachablePeers unreachable_;
+  SpeedNews speed_news_;
   Status dial_problem_;
   bool failed_ = false;
   CheckCounters checks_;
