@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "server/http/http_client.h"
 #include "split/draft_desk.h"
+#include "split/end_device.h"
 #include "split/flow/forecast_factor.h"
 #include "split/flow/lane_times.h"
 #include "split/growing_pause.h"
@@ -42,7 +43,7 @@ class EndAnswers::Impl final : public AnswerWorld {
         rule_(std::move(rule)),
         answers_lose_(rule_->Name() == "end" && !ModelAccess::EngineOf(model).exact()),
         watch_(options_.pauses),
-        device_(options_.device ? std::make_optional<DeviceWatch>(*options_.device) : std::nullopt),
+        device_(options_.device),
         client_(
             {.any_certificate = options_.any_certificate, .kept_connections = kKeptConnections}),
         own_(model, clock_, [this](std::function<void()> call) { client_.Post(std::move(call)); }),
@@ -88,10 +89,10 @@ class EndAnswers::Impl final : public AnswerWorld {
 
   // Before Run.
   void OpenMemory(MemoryWatchOptions options) {
-    memory_ = MemoryWatch::Open(
+    device_.Follow(MemoryWatch::Open(
         ModelAccess::EngineOf(model_),
         [this](std::function<void()> errand) { ModelAccess::Between(model_, std::move(errand)); },
-        std::move(options), options_.say);
+        std::move(options), options_.say));
   }
 
   Result<Generation> Start(Request request, Callbacks callbacks) {
@@ -283,7 +284,7 @@ class EndAnswers::Impl final : public AnswerWorld {
     state_.cloud = watch_.state();
     TellTraffic();
     state_.round_trip_seconds = round_trip_seconds_;
-    state_.end = own;
+    state_.end = MeasuredCosts();
     state_.cloud_costs = cloud;
     state_.with_drafts = with_drafts;
     state_.drafts = drafts_.counts();
@@ -291,7 +292,8 @@ class EndAnswers::Impl final : public AnswerWorld {
     state_.draft_odds = drafts_.odds();
     state_.draft_taken = drafts_.taken();
     state_.draft_factor = drafts_.factor();
-    if (memory_ != nullptr) state_.memory = memory_->State();
+    state_.memory = device_.memory();
+    state_.device = device_.report();
   }
 
   void TellTraffic() TROUPE_REQUIRES(mu_) {
@@ -332,39 +334,28 @@ class EndAnswers::Impl final : public AnswerWorld {
     for (const auto& answer : std::vector(answers_)) answer->OnTime();
     cloud_.OnTime();
     if (cuts_ != nullptr) cuts_->OnTime();
-    if (memory_ != nullptr) memory_->OnTime(Now());
-    LookAtDevice();
+    device_.OnTime(Now());
     if (watch_.TakeAsk(Now(), /*wants_load=*/!answers_.empty())) AskCloud();
     TellNews();
     Settle();
-    client_.After(answers_.empty() ? kTickAlone : kTickOfAnswers, [this, tick] { Tick(tick); });
+    client_.After(UntilNextTick(), [this, tick] { Tick(tick); });
+  }
+
+  // Also alone an end looks often while memory falls.
+  std::chrono::milliseconds UntilNextTick() const {
+    if (!answers_.empty()) return kTickOfAnswers;
+    const std::chrono::nanoseconds due(device_.DueIn(Now(), Nanos(kTickAlone.count()) * 1'000'000));
+    return std::max(kTickOfAnswers, std::chrono::ceil<std::chrono::milliseconds>(due));
   }
 
   void TellNews() {
     std::optional<std::string> news = watch_.TakeNews();
     if (!news || !options_.say) return;
     if (!watch_.usable()) {
-      const std::string cost = CostOfBeingAlone(OwnCosts(1), cloud_.Costs());
+      const std::string cost = CostOfBeingAlone(MeasuredCosts(), cloud_.Costs());
       if (!cost.empty()) *news += "; " + cost;
     }
     options_.say(*news);
-  }
-
-  void LookAtDevice() {
-    if (!device_ || Now() < look_at_) return;
-    constexpr Nanos kLookEvery = 3'000'000'000;
-    look_at_ = Now() + kLookEvery;
-    if (memory_ != nullptr) {
-      const MemoryState memory = memory_->State();
-      device_->set_memory(memory.wanted < memory.use.most
-                              ? std::make_optional(memory.wanted * memory.use.slot)
-                              : std::nullopt);
-    }
-    Result<DeviceReport> report = device_->Look(Now());
-    if (!report.ok()) return;  // nothing is known, and so nothing changes
-    power_ = report->share.power;
-    const MutexLock lock(mu_);
-    state_.device = *std::move(report);
   }
 
   void AskCloud() {
@@ -418,10 +409,15 @@ class EndAnswers::Impl final : public AnswerWorld {
     }
   }
 
+  // Where power is short they count for more: by these places are chosen, and nothing is told.
   std::optional<PlaceCosts> OwnCosts(std::size_t read) const {
+    return CostsHere(read, device_.power());
+  }
+  std::optional<PlaceCosts> MeasuredCosts() const { return CostsHere(/*read=*/1, /*power=*/1); }
+  std::optional<PlaceCosts> CostsHere(std::size_t read, double power) const {
     return OwnCostsOf(counters_, model_.plan(), read,
                       {.exact_only = !answers_lose_,
-                       .power = power_,
+                       .power = power,
                        .ahead = own_.tokens_to_read(),
                        .runs = own_.runs()});
   }
@@ -445,11 +441,8 @@ class EndAnswers::Impl final : public AnswerWorld {
   // The loop's thread's.
   CloudWatch watch_;
   GrowingPause stall_pause_;
-  std::optional<DeviceWatch> device_;
-  Nanos look_at_ = 0;
-  std::unique_ptr<MemoryWatch> memory_;  // null: the cache does not follow what is free
+  EndDevice device_;
   LaneTimes lanes_;
-  double power_ = 1;
   double usual_tokens_ = kFirstUsual;
   BatchCounters counters_;
   CloudHello hello_;  // the last one

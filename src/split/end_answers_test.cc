@@ -6,11 +6,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <thread>
 
 #include "split/end_and_cloud_for_test.h"
+#include "split/own_costs.h"
 #include "split/wire/cloud_line.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {
@@ -51,6 +55,32 @@ TEST_F(EndAnswersTest, TheCloudChoosesTheTokensAndTheBytesAreTheSame) {
   EXPECT_EQ(state.busy_seconds[0], 0);
   EXPECT_GT(state.idle_seconds[0], 0);
   EXPECT_THAT(said(), HasSubstr("the cloud is there"));
+}
+
+TEST_F(EndAnswersTest, WhatTheEndTellsOfItsTokensIsMeasuredThoughABatteryWeighsThem) {
+  TempFolder machine;
+  const auto write = [&machine](const std::string& path, const std::string& text) {
+    const std::filesystem::path whole = machine.path().string() + path;
+    std::filesystem::create_directories(whole.parent_path());
+    std::ofstream(whole) << text;
+  };
+  write("/proc/meminfo", "MemAvailable:    8192 kB\n");
+  write("/sys/class/power_supply/BAT0/type", "Battery\n");
+  write("/sys/class/power_supply/BAT0/capacity", "5\n");
+  write("/sys/class/power_supply/BAT0/status", "Discharging\n");
+  OpenCloud();
+  OpenEnd({.rule = "end", .device = DeviceWatch::Options{.root = machine.path().string()}});
+  ASSERT_TRUE(end_->Start(Say("The kernel", 40), {})->Wait().ok());
+  EndState state = end_->State();
+  for (int i = 0; !state.end || !state.device; ++i) {
+    ASSERT_LT(i, 3000);
+    std::this_thread::sleep_for(10ms);
+    state = end_->State();
+  }
+  EXPECT_EQ(state.device->share.power, 0.1);
+  const auto measured =
+      OwnCostsOf(ModelAccess::CountersOf(*model_), model_->plan(), 1, {.exact_only = true});
+  EXPECT_DOUBLE_EQ(state.end->token_seconds, measured->token_seconds);
 }
 
 TEST_F(EndAnswersTest, TheEndGuessesAheadOfTheCloudAndTheBytesAreTheSame) {

@@ -36,7 +36,7 @@ struct EndState {
   std::array<double, 2> busy_seconds = {}, idle_seconds = {};
   std::uint64_t bytes_sent = 0, bytes_received = 0;  // of bodies, to and from the cloud
   double round_trip_seconds = 0;                     // of the last hello, with its connection
-  std::optional<PlaceCosts> end, cloud_costs, with_drafts;
+  std::optional<PlaceCosts> end, cloud_costs, with_drafts;  // as measured, whatever power is left
   DraftCounts drafts;
   DraftPlan pace;                            // of drafts, now
   double draft_odds = 0;                     // that a guess is right whose forerunners were

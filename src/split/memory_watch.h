@@ -45,6 +45,8 @@ class MemoryWatch {
 
   // Often: what is due is done.
   void OnTime(Nanos now);
+  // Until the next look is due.
+  Nanos DueIn(Nanos now) const { return look_at_ - now; }
   MemoryState State() const;
 
  private:
