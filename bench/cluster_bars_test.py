@@ -32,6 +32,9 @@ class Bars(unittest.TestCase):
     def test_OfTwoPlacersAlone(self):
         self.assertEqual(self.told(eplb=1.0, dancemoe=0.9, all_in_memory=0.5)[0], {"DanceMoE's mean over EPLB's": False})
 
+    def test_TheSearchOfLatencyMayBeatIt(self):
+        self.assertEqual(self.told(dancemoe=1.0, latency=0.9, all_in_memory=0.5)[0], {})
+
     def test_WithoutWhatTheyCompareThereAreNone(self):
         for means in ({"eplb": 1.0}, {"dancemoe": 1.0}, {"offloading_alone": 1.0, "redirecting": 2.0}):
             self.assertEqual(self.told(**means, all_in_memory=0.5)[0], {})

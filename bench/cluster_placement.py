@@ -98,7 +98,7 @@ def tell_bars(bench, means):
         if "optimum" in means:
             print(f"fewest calls of peers over EPLB's: {means['optimum'] / means['eplb']:.3g}", flush=True)
     for other in means:
-        if "dancemoe" in means and other not in ("dancemoe", "eplb", "optimum", "all in memory"):
+        if "dancemoe" in means and other not in ("dancemoe", "eplb", "latency", "optimum", "all in memory"):
             bench.bar(f"DanceMoE's mean over {other}'s", means["dancemoe"] / means[other], most=1)
 
 
@@ -139,7 +139,7 @@ def placement(bench):
              f"; plans before the timed part {plans}")
         if together:
             courses[name] = asks.course()
-    if options.plots:
+    if options.plots and courses:
         options.plots.mkdir(parents=True, exist_ok=True)
         (options.plots / "cluster-local.svg").write_text(placement_svg.lines(
             "Experts that the node's own memory answered", "seconds", "share", courses, 0))

@@ -69,9 +69,9 @@ class ClusterMemory(unittest.TestCase):
         for i, (budget, group) in enumerate(zip(budgets, groups)):
             self.nodes.append(self.enterContext(Server("--memory", budget, *self.node_options(i), model=self.model, group=group)))
         self.wait(lambda node: node.metric("troupe_cluster_peers") == 1 and node.metric("troupe_cluster_plan_epoch") > 0)
-        self.ask_all(1)
         # The next plan is of what was asked by then, and is carried out under load.
         epoch = max(node.metric("troupe_cluster_plan_epoch") for node in self.nodes)
+        self.ask_all(1)
         end = time.monotonic() + LONGEST
         rounds = 0
         while rounds < 2 or self.nodes[0].metric("troupe_cluster_plan_epoch") == epoch:

@@ -62,7 +62,7 @@ class Device(EndsAndCloud):
     def test_an_end_keeps_as_many_experts_as_its_device_may_run_and_measures_its_link(self):
         cloud = self.server(*STRONG, kind=Cloud, env={**os.environ, "TROUPE_API_KEY": KEY})
         address, key = f"http://127.0.0.1:{cloud.port}", self.folder / "key"
-        end = self.server("--ctx", 1024, "--cloud", address, "--cloud-key", key, "--most-experts", 25)
+        end = self.server("--ctx", 1024, "--cloud", address, "--cloud-key", key, "--most-experts", 25, env=self.env)
         may, every = self.may_run(end)
         self.assertEqual(may, every // 4)
         self.assertEqual(end.ask("/props")["experts_in_memory"], may)

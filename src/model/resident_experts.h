@@ -11,7 +11,7 @@ namespace troupe {
 
 class ResidentExperts final : public ExpertSource {
  public:
-  // The weights must outlive it. So many of their experts were verified when they were loaded.
+  // The weights must outlive it. `verified`: how many of their experts were when they were loaded.
   explicit ResidentExperts(const ModelWeights& weights, std::uint64_t verified = 0)
       : weights_(weights), verified_(verified) {}
 

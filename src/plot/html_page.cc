@@ -7,6 +7,10 @@
 namespace troupe {
 namespace {
 
+// A picture of more bytes, as of a thousand experts' pairs, is of parts that are too many for a
+// phone: the desk's, made smaller, is the only one.
+constexpr std::size_t kMostDrawnTwice = std::size_t{1} << 20;
+
 // Pictures fill the page, as many beside each other as can be read. On a phone's width each is the
 // one that was drawn for it.
 constexpr std::string_view kStyle = R"(
@@ -47,9 +51,11 @@ std::string ToHtml(const HtmlPage& page) {
     for (const auto& picture : section.pictures) {
       html += std::visit(
           [](const auto& drawn) {
+            const std::string desk = ToSvg(drawn, Screen::kDesk);
+            if (desk.size() > kMostDrawnTwice) return fmt::format("<div>{}</div>\n", desk);
             return fmt::format(
-                "<div><div class=\"desk\">{}</div><div class=\"phone\">{}</div></div>\n",
-                ToSvg(drawn, Screen::kDesk), ToSvg(drawn, Screen::kPhone));
+                "<div><div class=\"desk\">{}</div><div class=\"phone\">{}</div></div>\n", desk,
+                ToSvg(drawn, Screen::kPhone));
           },
           picture);
     }

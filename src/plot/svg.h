@@ -25,7 +25,7 @@ std::string Shortened(std::string_view text, std::size_t most);
 enum class Screen { kDesk, kPhone };
 inline constexpr double kPhoneWidth = 364;
 
-// The text's words in lines of at most so many bytes; a longer word has a line of its own. At least
+// The text's words in lines of `most` bytes at most; a longer word has a line of its own. At least
 // one line.
 std::vector<std::string> Wrapped(std::string_view text, std::size_t most);
 

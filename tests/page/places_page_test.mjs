@@ -58,7 +58,7 @@ test('what it costs to be alone is shown while the cloud chooses nothing', () =>
   assert.equal(aloneText({cloud: 'away', token_s: {end: 0.003, cloud: 0.004}}), 'alone: no slower, 3 ms a token here in place of 4 ms');
   assert.equal(aloneText({cloud: 'there', token_s}), '');
   for (const place of ['end', 'cloud']) assert.equal(aloneText({cloud: 'away', token_s: {...token_s, [place]: null}}), '');
-  assert.equal(aloneText({cloud: 'away'}), '', 'a server of before');
+  assert.equal(aloneText({cloud: 'away'}), '', 'an older server');
 });
 
 test('tokens are shown by place', () => {

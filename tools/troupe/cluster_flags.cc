@@ -25,6 +25,12 @@ std::string HostName() {
   return name.data();
 }
 
+// Others may know it by its name within a domain.
+bool IsThisMachinesName(const std::string& host) {
+  const std::string own = HostName();
+  return host == own || host.starts_with(own + ".");
+}
+
 Result<PeerAddress> ListenAddress(const std::string& text, std::uint16_t usual_port) {
   Result<PeerAddress> address = ParsePeerAddress(WithUsualPort(text, usual_port));
   if (!address.ok()) {
@@ -57,12 +63,13 @@ void ClusterFlags::AddTo(Options& options) {
   options
       .Add("--peer-address", address_,
            "Where peers reach this node (that of --peers which is this machine's; by --etcd this "
-           "machine's address and port 7070)")
+           "machine's address, or the host that its certificate names, and port 7070)")
       .Type("HOST[:PORT]");
   options
       .Add("--peer-listen", listen_,
            "Where it listens for peers, if they reach it by another address: behind NAT, or in a "
-           "container, as 0.0.0.0 (--peer-address)")
+           "container, as 0.0.0.0 (--peer-address; where this machine's own name leads only to "
+           "itself, [::])")
       .Type("HOST[:PORT]");
   options.Add("--node", node_, "This node's name (the machine's)").Type("NAME");
   options.Add("--placer", placer_, "Method by which the node that leads plans (dancemoe)")
@@ -291,7 +298,10 @@ Status ListenTowardsEtcd(ClusterOptions& options) {
 
 Status ListenForOtherMachines(ClusterOptions& options) {
   const PeerAddress own{.host = options.transport.host};
-  if (!options.listen.empty() || own.IsLoopback()) return OkStatus();
+  // By another name that leads here alone its user means this machine alone.
+  if (!options.listen.empty() || own.IsLoopback() || !IsThisMachinesName(own.host)) {
+    return OkStatus();
+  }
   const Result<bool> is_loopback = IsLoopbackHere(own);
   if (is_loopback.ok() && *is_loopback) options.listen = options.transport.host = "::";
   return CheckTransportOptions(options.transport);

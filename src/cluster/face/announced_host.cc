@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "cluster/face/certificates.h"
@@ -29,8 +30,10 @@ Result<std::string> HostToAnnounce(const std::string& found, const std::string& 
     if (IsThisMachine(name, own)) return name;
   }
   if (names.empty()) return InvalidArgument("{} names no host: peers refuse it", certificate);
+  const auto whole = std::ranges::find_if(
+      names, [](const std::string& name) { return name.find('*') == std::string::npos; });
   return InvalidArgument("{} names {}, not {}: give --peer-address {}", certificate,
-                         fmt::join(names, ", "), found, names.front());
+                         fmt::join(names, ", "), found, whole == names.end() ? "HOST" : *whole);
 }
 
 }  // namespace troupe
