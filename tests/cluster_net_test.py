@@ -12,6 +12,7 @@ import concurrent.futures
 import contextlib
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
 import cluster_net  # noqa: E402
 import troupe_cli  # noqa: E402
-from cluster_runs import Etcd, Node, PEER_PORT, ask, list_of_peers  # noqa: E402
+from cluster_runs import Etcd, KEY, KEYS, Node, PEER_PORT, ask, list_of_peers  # noqa: E402
 
 TROUPE = None  # the binary, set at the end of this file
 LONGEST = 600 if "TROUPE_SANITIZED" in os.environ else 120  # seconds that anything may take
@@ -30,6 +31,15 @@ TOKENS = 16
 MBPS = 500
 DISK = "4MiB/5ms"  # that peers are faster than
 SLOW_DISK = "1MiB/20ms"
+
+
+def readme():
+    """The commands for several machines as README.md has them: certificates, a node on `a`, and questions."""
+    text = (pathlib.Path(__file__).resolve().parent.parent / "README.md").read_text()
+    section = text.split("## Several machines\n")[1].split("\n## ")[0]
+    making, asking = re.findall(r"(?:^    .*\n)+", section, re.MULTILINE)
+    certificates, serve = making.replace("\\\n", " ").splitlines()
+    return certificates, serve, asking
 
 
 def answer(node, prompt):
@@ -95,6 +105,25 @@ class ClusterNet(unittest.TestCase):
             for prompt, job in jobs:
                 self.assertEqual(job.result(LONGEST), self.expected[prompt], prompt)
 
+    def explained(self, node):
+        done = subprocess.run([TROUPE, "cluster", "explain", node.base], capture_output=True, text=True, env=os.environ | KEYS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def assert_explained(self, node, said):
+        """`troupe cluster explain` tells of it, soon if not yet."""
+        end = time.monotonic() + LONGEST
+        while not re.search(said, text := self.explained(node)):
+            self.assertLess(time.monotonic(), end, f"{said} is not in\n{text}")
+            time.sleep(0.2)
+
+    def ask_until_explained(self, node, said):
+        """What is measured, is measured of what is asked."""
+        end = time.monotonic() + LONGEST
+        while said not in self.explained(node):
+            self.assertLess(time.monotonic(), end, self.explained(node))
+            self.ask_all(nodes=self.nodes[:2])
+
     def total(self, key):
         return sum(node.metrics().get(key, 0) for node in self.nodes)
 
@@ -107,6 +136,38 @@ class ClusterNet(unittest.TestCase):
             yield
             job.result(LONGEST)
 
+    def test_the_commands_of_the_readme_make_three_machines_one(self):
+        """By names, each of which its own machine knows by its loopback alone."""
+        names = ["a", "b", "c"]
+        self.machines.name([*names, "etcd"])
+        etcd = Etcd(self.machines, 3)
+        self.addCleanup(etcd.end)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        pathlib.Path(folder.name, "keys").write_text(f"{KEY}\nanother\n")
+        pathlib.Path(folder.name, "troupe").symlink_to(TROUPE.resolve())
+        certificates, serve, questions = readme()
+
+        def inside(command):
+            return ["bash", "-c", f"cd {folder.name} && PATH=.:$PATH && {command}"]
+        subprocess.run(inside(certificates), check=True, capture_output=True)
+        small = serve.replace("big.gguf", str(self.model)).replace("--memory 6GiB", f"--slots 10 --ctx 512 --link {DISK} --gather-s 1")
+        self.assertNotEqual(small, serve)
+        self.nodes = []
+        for i, name in enumerate(names):
+            own = small.replace(" a.", f" {name}.") + f" --no-prefix-cache --node n{i}"  # these machines share a host's name
+            self.nodes.append(Node(self.machines, i, TROUPE, None, None, command=inside("exec " + own)))
+            self.addCleanup(self.nodes[-1].end)
+        self.wait_until_settled()
+        self.ask_all(2)
+        self.assertGreater(self.total('troupe_peer_experts_total{by="peer"}'), 0)
+        self.assertEqual([node.cluster()["address"] for node in self.nodes], [f"{name}:{PEER_PORT}" for name in names])
+        for i in range(3):  # from the node itself, and from others
+            done = subprocess.run(self.machines.inside(i, inside(questions)), capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("n1", done.stdout)
+            self.assertIn("plan 1", done.stdout)
+
     # Users ask from this machine, over the same links: only what leaves a node for its peers may be cut.
     def unreachable(self, i, others, on):
         for other in others:
@@ -117,7 +178,7 @@ class ClusterNet(unittest.TestCase):
         for way in ([1, 2], [2, 1]):
             with self.subTest(way), self.asking():
                 self.unreachable(way[0], way[1:], True)
-                time.sleep(1)
+                self.assert_explained(self.nodes[way[0]], f"n{way[1]} is late again|n{way[1]} is gone: |no link to")
                 self.unreachable(way[0], way[1:], False)
             self.wait_until_settled()
         self.ask_all()
@@ -130,6 +191,8 @@ class ClusterNet(unittest.TestCase):
             self.unreachable(2, [1], True)
             self.ask_all(nodes=[self.nodes[1]])
         self.wait(lambda m: m["troupe_cluster_peers"] == 0, self.nodes[1])
+        for i, lost in ((0, 1), (1, 0), (1, 2)):
+            self.assert_explained(self.nodes[i], f"node n{lost} is gone: ")
         self.ask_all(nodes=[self.nodes[1]])
         self.machines.heal(MBPS)
         self.wait_until_settled()
@@ -149,6 +212,9 @@ class ClusterNet(unittest.TestCase):
         slow = answered()
         self.assertGreater(fast, 0)
         self.assertLess(slow, fast)
+        self.ask_until_explained(self.nodes[0], "the link to n2 is slow: ")
+        self.machines.heal(MBPS)
+        self.ask_until_explained(self.nodes[0], "the link to n2 is as fast as usual again")
 
     def test_a_node_with_a_slow_disk_is_answered_by_its_peers_and_costs_no_answer(self):
         self.start_by_list(disks=[DISK, DISK, SLOW_DISK])
@@ -159,6 +225,7 @@ class ClusterNet(unittest.TestCase):
         by_peers = grown['troupe_tier_expert_asks_total{tier="elsewhere"}']
         by_disk = sum(grown[f'troupe_tier_expert_asks_total{{tier="{tier}"}}'] for tier in ("disk", "loading"))
         self.assertGreater(by_peers, by_disk)
+        self.assert_explained(self.nodes[2], "layers shared with peers")
 
     def test_a_full_disk_costs_log_lines_and_kept_prefixes_and_no_answer(self):
         folder = tempfile.TemporaryDirectory()
@@ -211,6 +278,8 @@ class ClusterNet(unittest.TestCase):
                 time.sleep(0.05)
         second = [node.metrics()["troupe_cluster_leads"] for node in self.nodes].index(1)
         self.assertNotEqual(first, second)
+        self.assert_explained(self.nodes[first], "etcd is away, so nobody plans: ")
+        self.assert_explained(self.nodes[3 - first - second], f"node n{second} leads")
         self.unreachable(first, [3], False)
         self.wait(lambda m: m["troupe_cluster_listed"] == 1)
         self.assertEqual([node.metrics()["troupe_cluster_leads"] for node in self.nodes].index(1), second)

@@ -59,7 +59,8 @@ class Etcd:
     """A real one, alone, in a folder of its own. It may be killed and started again."""
 
     def __init__(self, tls=None):
-        """With the files of `tls` if there are any, as a node is given them."""
+        """With the files of `tls` if there are any, as a node is given them; it then talks to none without a certificate of theirs."""
+        self.tls = tls
         self.folder = tempfile.TemporaryDirectory()
         client, peer = free_ports(2)
         self.address = f"127.0.0.1:{client}"
@@ -69,7 +70,7 @@ class Etcd:
                         "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
                         "--initial-cluster", f"e=http://127.0.0.1:{peer}"]
         if tls:
-            self.command += ["--cert-file", tls[3], "--key-file", tls[5]]
+            self.command += ["--cert-file", tls[3], "--key-file", tls[5], "--client-cert-auth", "--trusted-ca-file", tls[1]]
         self.start()
 
     def start(self):
@@ -84,7 +85,8 @@ class Etcd:
         self.folder.cleanup()
 
     def ctl(self, *words):
-        return subprocess.run(["etcdctl", "--endpoints", self.address, *words], capture_output=True, text=True,
+        proof = ["--cacert", self.tls[1], "--cert", self.tls[3], "--key", self.tls[5]] if self.tls else []
+        return subprocess.run(["etcdctl", "--endpoints", self.address, *proof, *words], capture_output=True, text=True,
                               env={**os.environ, "ETCDCTL_API": "3"})
 
     def get(self, key):
@@ -197,8 +199,9 @@ class Cluster(unittest.TestCase):
 
     def node(self, i, name=None, model=None, slots=SLOTS, env=None):
         who = (["--etcd", self.etcd.address, "--lease-s", 2] if self.etcd else ["--peers", ",".join(self.addresses)])
-        server = Server("--slots", slots, "--ctx", 1024, "--link", self.link, "--gather-s", 1, *who, "--peer-address", self.addresses[i],
-                        "--node", name or f"n{i}", *self.more, model=model or self.model, env=env)
+        if self.addresses:
+            who += ["--peer-address", self.addresses[i]]
+        server = Server("--slots", slots, "--ctx", 1024, "--link", self.link, "--gather-s", 1, *who, "--node", name or f"n{i}", *self.more, model=model or self.model, env=env)
         server.__enter__()
         self.addCleanup(server.__exit__, None, None, None)
         return server
@@ -235,6 +238,11 @@ class Cluster(unittest.TestCase):
                     for r in range(rounds) for i, prompt in enumerate(PROMPTS)]
             for prompt, job in jobs:
                 self.assertEqual(job.result(), self.expected[prompt], prompt)
+
+    def assert_explained(self, node, *said):
+        """`troupe cluster explain` tells of each, soon if not yet."""
+        for text in said:
+            self.wait(lambda one: re.search(text, self.verb("explain", one.address).stdout), node)
 
     def total(self, name, nodes=None):
         return sum(node.metric(name) for node in nodes or self.nodes)
@@ -354,9 +362,12 @@ class Cluster(unittest.TestCase):
             self.nodes[2].process.send_signal(signal.SIGKILL)
             asking.result()
         self.wait(lambda node: node.metric("troupe_cluster_peers") == 1, *self.nodes[:2])
+        for node in self.nodes[:2]:
+            self.assert_explained(node, "node n2 is gone: ")
         self.nodes[2].__exit__(None, None, None)
         self.nodes[2] = self.node(2)
         self.wait_until_settled(2)
+        self.assert_explained(self.nodes[0], "(?s)node n2 is gone: .*node n2 at .* is here")
         self.ask_all(self.nodes)
 
     def test_a_node_that_hangs_costs_no_answer(self):
@@ -366,8 +377,7 @@ class Cluster(unittest.TestCase):
         try:
             self.ask_all(self.nodes[:1], 2)
             # It was found to be late, or its link was given up before that.
-            self.wait(lambda node: any("is late again" in line or "node n1 is gone: " in line for line in node.said),
-                      self.nodes[0])
+            self.assert_explained(self.nodes[0], "is late again|node n1 is gone: ")
         finally:
             self.nodes[1].process.send_signal(signal.SIGCONT)
         self.wait_until_settled(1)
@@ -434,6 +444,26 @@ class Cluster(unittest.TestCase):
                 self.ask_all(self.nodes)
                 self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
 
+    def test_a_node_whose_certificate_has_a_name_tells_others_that_name(self):
+        """Nobody says by which address it is reached, and that which it finds is not in its certificate."""
+        hosts = ("localhost", "192.0.2.1")
+        files = self.certificates("lab", hosts=hosts)
+        self.etcd, self.addresses, self.nodes = Etcd(), [], []
+        self.addCleanup(self.etcd.close)
+        ports = free_ports(2)
+        for i, port in enumerate(ports):
+            self.more = (*files["lab"], "--peer-listen", f"127.0.0.1:{port}")
+            self.nodes.append(self.node(i))
+        self.wait_until_settled(1)
+        self.assertEqual([node.ask("/cluster")["address"] for node in self.nodes], [f"localhost:{port}" for port in ports])
+        self.ask_all(self.nodes)
+        self.assertGreater(self.total('troupe_peer_experts_total{by="peer"}'), 0)
+        foreign = files["lab", hosts[1]]
+        done = subprocess.run([serve_test.TROUPE, "serve", self.model, "--port", "0", "--slots", "8", "--etcd", self.etcd.address,
+                               *foreign], capture_output=True, text=True, timeout=LONGEST)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(f"{foreign[3]} names 192.0.2.1, not 127.0.0.1: give --peer-address 192.0.2.1", done.stderr.splitlines()[-1])
+
     def test_a_newcomer_of_another_authority_ends_with_one_clear_line_and_the_cluster_is_unharmed(self):
         files = self.certificates("lab", "stranger")
         for etcd in (None, Etcd()):
@@ -472,6 +502,25 @@ class Cluster(unittest.TestCase):
         self.nodes = []
         self.expect_end(self.node(0), "etcd: ", "certificate verify failed")
 
+    def test_an_etcd_that_asks_for_a_certificate_gets_the_nodes_and_serves_none_without(self):
+        files = self.certificates("lab")["lab"]
+        etcd = Etcd(tls=files)
+        self.addCleanup(etcd.close)
+        own = [word.replace("--peer-", "--etcd-") for word in files]
+        self.start(2, *own, etcd=etcd)
+        self.wait_until_settled(1)
+        self.ask_all(self.nodes)
+        self.assertGreater(self.total('troupe_peer_experts_total{by="peer"}'), 0)
+        self.assertEqual([node["name"] for node in etcd.get("/troupe/troupe/plan")["plan"]["nodes"]], ["n0", "n1"])
+        self.assertFalse([line for node in self.nodes for line in node.said if "without TLS" in line or "plain text" in line])
+        self.addresses.append(f"127.0.0.1:{free_ports(1)[0]}")
+        self.more = own[:2]  # it trusts that etcd, and shows it nothing: by TLS 1.3 it is not told what is amiss
+        stranger = self.node(2)
+        self.assert_explained(stranger, "etcd is away, so nobody plans: ")
+        self.assertEqual(stranger.metric("troupe_cluster_listed"), 0)
+        self.ask_all(self.nodes)
+        self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
+
     def test_a_plan_that_a_node_has_no_memory_for_after_its_restart_does_not_stay(self):
         self.start(2)
         self.wait_until_settled(1)
@@ -498,7 +547,7 @@ class Cluster(unittest.TestCase):
         self.nodes = [self.node(i, slots=24) for i in range(3)]  # a share of them stays a cache
         self.wait(lambda node: min(self.planned_copies()) >= 2, self.nodes[0])
         self.wait_until_settled(2)
-        self.assertTrue(any("copies were lacking" in line for node in self.nodes for line in node.said))
+        self.assert_explained(self.nodes[0], "copies were lacking")
         self.nodes[2].process.kill()
         self.nodes[2].process.wait(LONGEST)
         self.nodes.pop()
@@ -540,7 +589,10 @@ class Cluster(unittest.TestCase):
             asking.result()
         i = self.nodes.index(first)
         first.process.wait(LONGEST)
-        self.assertIsNot(self.leader(), first)
+        second = self.leader()
+        self.assertIsNot(second, first)
+        self.assert_explained(next(node for node in staying if node is not second), f"node n{self.nodes.index(second)} leads")
+        self.assert_explained(second, f"node n{i} is gone: ")
         self.nodes[i] = self.node(i)
         self.wait_until_settled(2)
         self.ask_all(self.nodes)
@@ -554,6 +606,7 @@ class Cluster(unittest.TestCase):
         try:
             # Its lease has ended, and it is no peer any more.
             self.wait(lambda node: node.metric("troupe_cluster_peers") == 1, leader, other)
+            self.assert_explained(leader, f"node n{self.nodes.index(hung)} is gone: ")
             i = self.nodes.index(other)
             other.__exit__(None, None, None)
             self.nodes[i] = other = self.node(i, slots=SLOTS - 2)
@@ -568,12 +621,15 @@ class Cluster(unittest.TestCase):
         epoch = leader.metric("troupe_cluster_plan_epoch")
         self.assertGreater(epoch, before)
         self.wait(lambda node: node.metric("troupe_cluster_plan_epoch") >= epoch, *self.nodes)
+        self.assert_explained(hung, f"plan {epoch:.0f}: ")
         self.ask_all(self.nodes)
 
     def test_while_etcd_is_away_nothing_but_planning_stops(self):
         etcd = self.start_by_etcd(2)
         etcd.kill()
         self.wait(lambda node: node.metric("troupe_cluster_listed") == 0, *self.nodes)
+        for node in self.nodes:
+            self.assert_explained(node, "etcd is away, so nobody plans: ")
         calls = self.total('troupe_peer_experts_total{by="peer"}')
         self.ask_all(self.nodes)
         self.assertGreater(self.total('troupe_peer_experts_total{by="peer"}'), calls)
@@ -607,6 +663,8 @@ class Cluster(unittest.TestCase):
             plan = etcd.get("/troupe/troupe/plan")
             return plan and {node["name"] for node in plan["plan"]["nodes"]}
         self.wait(lambda node: stored() == {"n0", "n1", "n2"}, leader)
+        for i, node in enumerate(self.nodes):
+            self.assert_explained(node, f"(?s)etcd is away.*etcd lists this node as n{i}")
         self.ask_all(self.nodes)
 
     def test_a_mistyped_cluster_ends_a_node_with_one_clear_line_and_a_new_one_must_be_asked_for(self):
@@ -703,8 +761,8 @@ class Cluster(unittest.TestCase):
         self.wait(lambda node: node.metric("troupe_cluster_peers") == 0, self.nodes[0])
         time.sleep(1)  # no request is under way
         self.ask_all(self.nodes[:1])
-        self.assertTrue(any("wrong rows" in line for line in self.nodes[0].said), self.nodes[0].said)
-        self.wait(lambda node: any("refused by a peer" in line and "wrong rows" in line for line in node.said), self.nodes[1])
+        self.assert_explained(self.nodes[0], "wrong rows")
+        self.assert_explained(self.nodes[1], "refused by a peer.*wrong rows")
         # It stays out though it starts anew, and with another disk, until an operator says otherwise.
         first = self.nodes[0]
         self.nodes[1].__exit__(None, None, None)
@@ -730,7 +788,7 @@ class Cluster(unittest.TestCase):
             self.nodes[2].complete(prompt, 24)
         self.wait(lambda node: node.metric('troupe_peer_checks_total{found="own_wrong"}') >= 1, self.nodes[2])
         self.assertEqual(self.nodes[2].metric('troupe_peer_checks_total{found="wrong"}'), 0)
-        self.assertTrue(any("this node's own copy is wrong" in line for line in self.nodes[2].said), self.nodes[2].said)
+        self.assert_explained(self.nodes[2], "this node's own copy is wrong")
         self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [2, 2, 2])
         self.ask_all(self.nodes[:2])
 
