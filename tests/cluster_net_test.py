@@ -155,8 +155,9 @@ class ClusterNet(unittest.TestCase):
         self.assertNotEqual(small, serve)
         self.nodes = []
         for i, name in enumerate(names):
-            own = small.replace(" a.", f" {name}.") + f" --no-prefix-cache --node n{i}"  # these machines share a host's name
-            self.nodes.append(Node(self.machines, i, TROUPE, None, None, command=inside("exec " + own)))
+            own = small.replace(" a.", f" {name}.") + f" --no-prefix-cache --node n{i}"  # as the other tests name them
+            machine = ["unshare", "--uts", *inside(f"hostname {name} && exec {own}")]
+            self.nodes.append(Node(self.machines, i, TROUPE, None, None, command=machine))
             self.addCleanup(self.nodes[-1].end)
         self.wait_until_settled()
         self.ask_all(2)
