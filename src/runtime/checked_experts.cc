@@ -1,9 +1,12 @@
 #include "runtime/checked_experts.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
+#include "base/status.h"
 
 namespace troupe {
 
@@ -50,19 +53,42 @@ CheckedExperts::CheckedExperts(std::shared_ptr<const WeightChecks> sums,
   for (const ExpertLayout& layout : layouts) layers_.push_back(MatricesOf(layout));
 }
 
-Status CheckedExperts::Check(ExpertId id, std::span<const std::span<const std::byte>> parts) {
-  if (sums_ == nullptr) return OkStatus();
-  TROUPE_CHECK(id.layer < layers_.size() && id.expert < experts_);
-  const std::size_t number = id.layer * experts_ + id.expert;
-  if (verified_.Has(number)) return OkStatus();
-  for (const Matrix& matrix : layers_[id.layer]) {
-    const std::unique_ptr<MatrixCheck> check = sums_->Begin(matrix.tensor, id.expert);
-    if (check == nullptr) continue;
-    for (const std::uint8_t part : matrix.parts) check->Add(parts[part]);
-    TROUPE_RETURN_IF_ERROR(check->Finish());
+class CheckedExperts::Check final : public ArrivalCheck {
+ public:
+  Check(CheckedExperts& experts, ExpertId id) : experts_(experts), id_(id) {
+    for (const Matrix& matrix : experts.layers_[id.layer]) {
+      checks_.push_back(experts.sums_->Begin(matrix.tensor, id.expert));
+      for (const std::uint8_t part : matrix.parts) of_part_[part] = checks_.back().get();
+    }
   }
-  verified_.Note(number);
-  return OkStatus();
+
+  void Add(std::size_t part, std::span<const std::byte> bytes) override {
+    if (of_part_[part] != nullptr) of_part_[part]->Add(bytes);
+  }
+
+  Status Finish() override {
+    for (const std::unique_ptr<MatrixCheck>& check : checks_) {
+      if (check != nullptr) TROUPE_RETURN_IF_ERROR(check->Finish());
+    }
+    experts_.verified_.Note(experts_.NumberOf(id_));
+    return OkStatus();
+  }
+
+ private:
+  CheckedExperts& experts_;
+  ExpertId id_;
+  std::vector<std::unique_ptr<MatrixCheck>> checks_;
+  std::array<MatrixCheck*, 3> of_part_ = {};  // null: nothing was recorded
+};
+
+std::size_t CheckedExperts::NumberOf(ExpertId id) const {
+  TROUPE_CHECK(id.layer < layers_.size() && id.expert < experts_);
+  return id.layer * experts_ + id.expert;
+}
+
+std::unique_ptr<ArrivalCheck> CheckedExperts::Begin(ExpertId id) {
+  if (sums_ == nullptr || verified_.Has(NumberOf(id))) return nullptr;
+  return std::make_unique<Check>(*this, id);
 }
 
 }  // namespace troupe

@@ -6,19 +6,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/status.h"
 #include "expert/expert_id.h"
 #include "model/expert_layout.h"
 #include "model/weight_checks.h"
+#include "store/gguf_store.h"
 #include "store/verified_once.h"
 
 namespace troupe {
 
-class CheckedExperts {
+class CheckedExperts final : public GgufStore::Checks {
  public:
   // Null `sums`: nothing was recorded, and nothing is compared.
   CheckedExperts(std::shared_ptr<const WeightChecks> sums, const ExpertLayouts& layouts);
@@ -26,13 +25,15 @@ class CheckedExperts {
   // Beside the sums.
   static Bytes BytesFor(const ExpertLayouts& layouts);
 
-  // `parts`: gate, up and down as the file has them. The error names file, tensor and expert.
-  Status Check(ExpertId id, std::span<const std::span<const std::byte>> parts);
+  // Its parts are gate, up and down as the file has them. The error names file, tensor and expert.
+  std::unique_ptr<ArrivalCheck> Begin(ExpertId id) override;
 
   // Experts whose bytes were the recorded ones; each counts once.
-  std::uint64_t verified() const { return verified_.count(); }
+  std::uint64_t verified() const override { return verified_.count(); }
 
  private:
+  class Check;
+
   // A matrix of the file, and which of an expert's parts it consists of, in its order.
   struct Matrix {
     TensorInfo tensor;
@@ -41,6 +42,7 @@ class CheckedExperts {
 
   static std::vector<Matrix> MatricesOf(const ExpertLayout& layout);
   static std::uint32_t ExpertsOf(const ExpertLayouts& layouts);
+  std::size_t NumberOf(ExpertId id) const;
 
   std::shared_ptr<const WeightChecks> sums_;
   std::uint32_t experts_;                    // of a layer

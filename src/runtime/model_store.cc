@@ -30,18 +30,15 @@ Result<std::unique_ptr<ExpertStore>> OpenInPlace(const GgufModel& model,
                                .stride = matrix.tensor_rows * row});
     }
   }
-  const auto checked = std::make_shared<CheckedExperts>(std::move(sums), layouts);
   TROUPE_ASSIGN_OR_RETURN(
-      GgufStore store,
-      GgufStore::Open(
-          paths, std::move(layers),
-          [layouts, checked](ExpertId id, std::span<const std::span<const std::byte>> parts,
-                             std::span<std::byte> slot) {
-            TROUPE_RETURN_IF_ERROR(checked->Check(id, parts));
-            layouts[id.layer].Pack(parts, slot);
-            return OkStatus();
-          },
-          [checked] { return checked->verified(); }));
+      GgufStore store, GgufStore::Open(
+                           paths, std::move(layers),
+                           [layouts](ExpertId id, std::span<const std::span<const std::byte>> parts,
+                                     std::span<std::byte> slot) {
+                             layouts[id.layer].Pack(parts, slot);
+                             return OkStatus();
+                           },
+                           std::make_unique<CheckedExperts>(std::move(sums), layouts)));
   // Headers were read through one opening and experts will be through another: of the same file.
   for (std::size_t i = 0; i < paths.size(); ++i) {
     if (store.files()[i].identity() == model.files()[i].identity()) continue;

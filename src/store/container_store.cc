@@ -1,9 +1,11 @@
 #include "store/container_store.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
 #include "io/file.h"
+#include "store/running_checksum.h"
 
 namespace troupe {
 
@@ -80,19 +82,50 @@ void ContainerStore::Locate(ExpertId id, std::vector<Extent>& extents) const {
   extents.push_back({.file = 0, .offset = layer.OffsetOf(id.expert), .bytes = layer.Stride()});
 }
 
-Status ContainerStore::Finish(ExpertId id, std::span<const std::span<const std::byte>> parts,
-                              std::span<std::byte>) {
-  const ContainerLayer& layer = LayerOf(id);
-  TROUPE_CHECK(parts.size() == 1 && parts[0].size() >= layer.expert_bytes);
-  const std::size_t number = PositionOf(id.layer) * index_.experts + id.expert;
-  if (verified_->Has(number)) return OkStatus();
-  const std::uint64_t checksum = ContainerChecksum(parts[0].first(layer.expert_bytes));
-  if (checksum != layer.checksums[id.expert]) {
-    return DataLoss("{}, byte {}: {}: checksum {:016x}, {:016x} expected: it is damaged; {}",
-                    file_.path(), layer.OffsetOf(id.expert), ToString(id), checksum,
-                    layer.checksums[id.expert], kPackAgain);
+// Of an expert's bytes without the padding behind them.
+class ContainerStore::Check final : public ArrivalCheck {
+ public:
+  Check(ContainerStore& store, ExpertId id)
+      : store_(store), id_(id), left_(store.LayerOf(id).expert_bytes) {}
+
+  void Add(std::size_t, std::span<const std::byte> bytes) override {
+    const std::size_t count = std::min<std::size_t>(left_, bytes.size());
+    sum_.Add(bytes.first(count));
+    left_ -= count;
   }
-  verified_->Note(number);
+
+  Status Finish() override {
+    TROUPE_CHECK(left_ == 0);
+    const ContainerLayer& layer = store_.LayerOf(id_);
+    if (sum_.value() != layer.checksums[id_.expert]) {
+      return DataLoss("{}, byte {}: {}: checksum {:016x}, {:016x} expected: it is damaged; {}",
+                      store_.file_.path(), layer.OffsetOf(id_.expert), ToString(id_), sum_.value(),
+                      layer.checksums[id_.expert], kPackAgain);
+    }
+    store_.verified_->Note(store_.NumberOf(id_));
+    return OkStatus();
+  }
+
+ private:
+  ContainerStore& store_;
+  ExpertId id_;
+  std::uint64_t left_;
+  RunningChecksum sum_;
+};
+
+std::size_t ContainerStore::NumberOf(ExpertId id) const {
+  TROUPE_CHECK(id.expert < index_.experts);
+  return PositionOf(id.layer) * index_.experts + id.expert;
+}
+
+std::unique_ptr<ArrivalCheck> ContainerStore::BeginCheck(ExpertId id) {
+  if (verified_->Has(NumberOf(id))) return nullptr;
+  return std::make_unique<Check>(*this, id);
+}
+
+// The file has it as a slot holds it.
+Status ContainerStore::Finish(ExpertId, std::span<const std::span<const std::byte>>,
+                              std::span<std::byte>) {
   return OkStatus();
 }
 

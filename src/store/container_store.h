@@ -41,6 +41,7 @@ class ContainerStore final : public ExpertStore {
   std::optional<std::uint64_t> ChecksumOf(ExpertId id) const override {
     return LayerOf(id).checksums[id.expert];
   }
+  std::unique_ptr<ArrivalCheck> BeginCheck(ExpertId id) override;
   Status Finish(ExpertId id, std::span<const std::span<const std::byte>> parts,
                 std::span<std::byte> slot) override;
   bool CompareEachTime() override {
@@ -49,11 +50,14 @@ class ContainerStore final : public ExpertStore {
   }
 
  private:
+  class Check;
+
   ContainerStore(DirectFile file, ContainerIndex index, std::size_t precision);
 
   // Its position among the layers of a precision. Asking for a layer without experts is a bug.
   std::size_t PositionOf(std::uint32_t layer) const;
   const ContainerLayer& LayerOf(ExpertId id) const;
+  std::size_t NumberOf(ExpertId id) const;  // among those of a precision
 
   DirectFile file_;
   ContainerIndex index_;

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,7 +27,7 @@ class ContainerStoreTest : public ::testing::Test {
     return ContainerStore::Open(path_, kTestModel, kTestPanelLayout, precision);
   }
 
-  // As the loader does it: the extent's bytes into the slot, then Finish.
+  // As the loader does it: the extent's bytes into the slot, compared, then Finish.
   Status Load(ContainerStore& store, ExpertId id, std::vector<std::byte>& slot) const {
     std::vector<Extent> extents;
     store.Locate(id, extents);
@@ -35,6 +36,11 @@ class ContainerStoreTest : public ::testing::Test {
     const ReadFile file = ReadFile::Open(store.files()[extents[0].file].path()).value();
     TROUPE_RETURN_IF_ERROR(file.ReadAt(extents[0].offset, slot));
     const std::span<const std::byte> part = slot;
+    if (const std::unique_ptr<ArrivalCheck> check = store.BeginCheck(id)) {
+      check->Add(0, part.first(50));
+      check->Add(0, part.subspan(50));
+      TROUPE_RETURN_IF_ERROR(check->Finish());
+    }
     return store.Finish(id, {&part, 1}, slot);
   }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -101,6 +102,18 @@ TEST_F(CorruptedReadTest, IsTheErrorOfItsLoadAloneAndTheNextLoadIsWell) {
   EXPECT_TRUE(Holds(1));
   EXPECT_EQ(loader_->stats().failures, 1u);
   EXPECT_EQ(store_->verified(), 3u);
+}
+
+TEST_F(CorruptedReadTest, IsFoundInExpertsThatWereRightBeforeTheirFileWasWrittenTo) {
+  for (const Status& status : LoadAll()) ASSERT_TRUE(status.ok()) << status.ToString();
+  Corrupt(1, 1);
+  EXPECT_TRUE(LoadAll()[1].ok()) << "it was compared once";
+  const std::uint64_t compared = loader_->stats().compared_bytes;
+  EXPECT_EQ(compared, kExperts * kSlotBytes);  // with what lies behind them
+  std::ofstream(path_, std::ios::app) << "more";
+  Corrupt(1, 1);
+  EXPECT_EQ(LoadAll()[1].code(), Code::kDataLoss);
+  for (const Status& status : LoadAll()) EXPECT_TRUE(status.ok()) << status.ToString();
 }
 
 // The bytes came, so they are not asked for again within a load: that is for reads that fail.

@@ -3,8 +3,10 @@
 // alone. Reads are cut into pieces, so that one expert keeps a deep queue busy.
 //
 // Has no thread of its own: reading is the AsyncReader's work, and what remains is microseconds of
-// bookkeeping whenever the token loop calls (Poll, Wait). Putting experts together and checking
-// them runs on the pool that the loop computes with, between its regions. Threads: one at a time.
+// bookkeeping whenever the token loop calls (Poll, Wait). Experts are compared with their checksums
+// as they come, in the time in which the loop waits anyway; the rest of that, and putting them
+// together, runs on the pool that the loop computes with, between its regions. Threads: one at a
+// time.
 #pragma once
 
 #include <array>
@@ -47,8 +49,12 @@ struct LoaderStats {
   std::uint64_t reads = 0;
   std::uint64_t retries = 0;
   std::uint64_t bytes_read = 0;
-  double busy_seconds = 0;  // during which at least one read was under way, or lay ready
-  SeenReads seen;           // of the reads, those that say how fast the medium is
+  // Compared with what was recorded of them; and of these, before the last piece of their load had
+  // come, so that nothing waited for it.
+  std::uint64_t compared_bytes = 0, compared_early = 0;
+  double finishing_seconds = 0;  // between the last piece of loads and their ends
+  double busy_seconds = 0;       // during which at least one read was under way, or lay ready
+  SeenReads seen;                // of the reads, those that say how fast the medium is
 };
 
 class ExpertLoader {
@@ -109,6 +115,7 @@ class ExpertLoader {
     std::uint64_t offset = 0;
     std::span<std::byte> target;
     std::size_t needed = 0;  // fewer than the target where the file may end inside it
+    std::size_t number = 0;  // in the load's order
     bool retried = false;
     bool ahead = false;  // submitted as part of a prefetch
   };
@@ -124,6 +131,9 @@ class ExpertLoader {
   void TakeAnswer(const ReadAnswer& answer);
   std::deque<Load*>& QueueOf(Urgency urgency) { return queues_[static_cast<std::size_t>(urgency)]; }
   void DropUnsubmitted(Load& load);
+  bool CompareArrived();
+  void Compare(Load& load, std::uint64_t most);
+  Status Finish(Load& load);
   void FinishLoads();
   void NoteTime(Nanos began);
   Status Describe(const Piece& piece, const ReadAnswer& answer) const;

@@ -18,6 +18,33 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
+// Compares with what a file should hold: parts in their order, each whole.
+class TestCheck final : public ArrivalCheck {
+ public:
+  TestCheck(std::span<const std::byte> contents, std::vector<Extent> extents)
+      : contents_(contents), extents_(std::move(extents)) {}
+
+  void Add(std::size_t part, std::span<const std::byte> bytes) override {
+    while (part_ < part && at_ == extents_[part_].bytes) ++part_, at_ = 0;
+    EXPECT_EQ(part_, part);
+    right_ = right_ && std::ranges::equal(
+                           bytes, contents_.subspan(extents_[part].offset + at_, bytes.size()));
+    at_ += bytes.size();
+  }
+  Status Finish() override {
+    EXPECT_EQ(part_ + 1, extents_.size());
+    EXPECT_EQ(at_, extents_.back().bytes);
+    return right_ ? OkStatus() : DataLoss("other bytes");
+  }
+
+ private:
+  std::span<const std::byte> contents_;
+  std::vector<Extent> extents_;
+  std::size_t part_ = 0;
+  std::uint64_t at_ = 0;
+  bool right_ = true;
+};
+
 // Experts of 20,000 bytes in a file: in one aligned piece each, or in three pieces at odd places.
 class TestStore final : public ExpertStore {
  public:
@@ -38,6 +65,12 @@ class TestStore final : public ExpertStore {
     extents.push_back({.file = 0, .offset = begin + 9'000, .bytes = 100});
     extents.push_back({.file = 0, .offset = begin + 12'288, .bytes = 8'192});
   }
+  std::unique_ptr<ArrivalCheck> BeginCheck(ExpertId id) override {
+    if (recorded.empty()) return nullptr;
+    std::vector<Extent> extents;
+    Locate(id, extents);
+    return std::make_unique<TestCheck>(recorded, std::move(extents));
+  }
   Status Finish(ExpertId id, std::span<const std::span<const std::byte>> parts,
                 std::span<std::byte> slot) override {
     if (id.expert == refused) return DataLoss("{}: checksum", ToString(id));
@@ -49,6 +82,7 @@ class TestStore final : public ExpertStore {
   }
 
   std::uint32_t refused = ~0u;
+  std::span<const std::byte> recorded;  // what the file should hold; empty: nobody knows
 
  private:
   DirectFile file_;
@@ -315,6 +349,86 @@ TEST_P(ExpertLoaderTest, AFileWrittenToWhileInUseIsNoticed) {
   const Status status = RunToTheEnd()[0].status;
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(status.message(), HasSubstr(path_));
+}
+
+// Pieces are of 8 KiB: all but the last one's bytes are gone through while that is read.
+TEST_P(ExpertLoaderTest, WhatHasComeIsComparedWhileTheRestIsRead) {
+  store_->recorded = contents_;
+  reader_->Hold(true);  // one answer a wait
+  Request(2);
+  const auto ends = RunToTheEnd();
+  ASSERT_THAT(ends, SizeIs(1));
+  EXPECT_TRUE(ends[0].status.ok()) << ends[0].status.ToString();
+  EXPECT_EQ(loader_->stats().compared_bytes, Expected(2).size());
+  EXPECT_EQ(loader_->stats().compared_early, GetParam() ? 2 * 8192 : 7'000 + 100);
+  EXPECT_TRUE(Holds(2));
+}
+
+TEST_P(ExpertLoaderTest, WhatComesBeforeAnEarlierPieceIsComparedAtTheEnd) {
+  store_->recorded = contents_;
+  reader_->Hold(true);
+  reader_->Reverse(true);
+  Request(2);
+  EXPECT_TRUE(RunToTheEnd()[0].status.ok());
+  EXPECT_EQ(loader_->stats().compared_bytes, Expected(2).size());
+  EXPECT_EQ(loader_->stats().compared_early, 0u);
+}
+
+TEST_P(ExpertLoaderTest, DemandIsComparedBeforeWhatIsReadAhead) {
+  store_->recorded = contents_;
+  Open(6, 2);
+  Request(0, Urgency::kPrefetch);
+  Request(1);
+  reader_->Hold(true);
+  std::vector<std::uint32_t> ended;
+  while (loader_->under_way() > 0) {
+    loader_->Wait();
+    for (const LoadEnd& end : loader_->TakeEnded()) ended.push_back(end.id.expert);
+    if (ended.size() == 1) break;
+  }
+  EXPECT_THAT(ended, ElementsAre(1));
+  EXPECT_EQ(loader_->stats().compared_early, GetParam() ? 2 * 8192 : 7'000 + 100);
+}
+
+// What a failed read has left in memory is nobody's: the checksum takes what came in its place.
+TEST_P(ExpertLoaderTest, AReadThatIsTriedAgainIsComparedOnce) {
+  store_->recorded = contents_;
+  reader_->Hold(true);
+  int reads = 0;
+  reader_->SetScript([&](const ReadRequest&) {
+    return reads++ == 0 ? FakeReader::Fault::kShort : FakeReader::Fault::kNone;
+  });
+  Request(3);
+  const auto ends = RunToTheEnd();
+  EXPECT_TRUE(ends[0].status.ok()) << ends[0].status.ToString();
+  EXPECT_EQ(loader_->stats().retries, 1u);
+  EXPECT_EQ(loader_->stats().compared_bytes, Expected(3).size());
+  EXPECT_TRUE(Holds(3));
+}
+
+TEST_P(ExpertLoaderTest, OtherBytesAreFoundWhereverTheyCome) {
+  store_->recorded = contents_;
+  for (const bool held : {false, true}) {
+    for (const int bad : {0, 2}) {  // whose middle is an expert's, whatever its parts
+      reader_->Hold(held);
+      int reads = 0;
+      reader_->SetScript([&](const ReadRequest&) {
+        return reads++ == bad ? FakeReader::Fault::kCorrupt : FakeReader::Fault::kNone;
+      });
+      Request(4);
+      const auto ends = RunToTheEnd();
+      ASSERT_THAT(ends, SizeIs(1));
+      EXPECT_EQ(ends[0].status.code(), Code::kDataLoss) << held << bad;
+    }
+  }
+  EXPECT_EQ(loader_->stats().failures, 4u);
+}
+
+TEST_P(ExpertLoaderTest, WhatNobodyRecordedIsNotCompared) {
+  reader_->Hold(true);
+  Request(2);
+  EXPECT_TRUE(RunToTheEnd()[0].status.ok());
+  EXPECT_EQ(loader_->stats().compared_bytes, 0u);
 }
 
 TEST_P(ExpertLoaderTest, PollNeverWaits) {

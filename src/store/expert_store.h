@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -27,6 +28,16 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
+// Compares an expert's bytes with what was recorded of them, as they come. One thread at a time.
+class ArrivalCheck {
+ public:
+  virtual ~ArrivalCheck() = default;
+  // The next bytes of a part; parts come in the order of Locate, each whole.
+  virtual void Add(std::size_t part, std::span<const std::byte> bytes) = 0;
+  // All were added. The error names the file and the place.
+  virtual Status Finish() = 0;
+};
+
 class ExpertStore {
  public:
   virtual ~ExpertStore() = default;
@@ -45,14 +56,18 @@ class ExpertStore {
   // XXH3-64 of what a slot with the expert holds; nothing where only reading it would tell.
   virtual std::optional<std::uint64_t> ChecksumOf(ExpertId) const { return std::nullopt; }
 
-  // Makes the bytes that were read into what the slot holds, and checks them. `parts` are the
+  // Of an expert whose bytes have to be compared before anybody uses them; null: they need not be.
+  // It must not outlive the store. Called by several threads.
+  virtual std::unique_ptr<ArrivalCheck> BeginCheck(ExpertId) { return nullptr; }
+
+  // Makes the bytes that were read, and compared, into what the slot holds. `parts` are the
   // extents' bytes; if direct() they lie in the slot already. The error names the file and the
   // place. Called by one thread at a time for one slot; for different ones at once.
   virtual Status Finish(ExpertId id, std::span<const std::span<const std::byte>> parts,
                         std::span<std::byte> slot) = 0;
 
-  // A file was written to: from now on Finish compares each expert with what was recorded of it,
-  // and not only the first time. False: nothing was recorded, and nothing tells what the bytes are
+  // A file was written to: from now on each expert is compared with what was recorded of it, and
+  // not only the first time. False: nothing was recorded, and nothing tells what the bytes are
   // now.
   virtual bool CompareEachTime() { return false; }
 

@@ -7,15 +7,15 @@
 namespace troupe {
 
 GgufStore::GgufStore(std::vector<DirectFile> files, std::vector<std::vector<GgufExpertPart>> layers,
-                     Assemble assemble, Verified verified)
+                     Assemble assemble, std::unique_ptr<Checks> checks)
     : files_(std::move(files)),
       layers_(std::move(layers)),
       assemble_(std::move(assemble)),
-      verified_(std::move(verified)) {}
+      checks_(std::move(checks)) {}
 
 Result<GgufStore> GgufStore::Open(std::span<const std::string> paths,
                                   std::vector<std::vector<GgufExpertPart>> layers,
-                                  Assemble assemble, Verified verified) {
+                                  Assemble assemble, std::unique_ptr<Checks> checks) {
   std::vector<DirectFile> files;
   files.reserve(paths.size());
   for (const std::string& path : paths) {
@@ -26,7 +26,7 @@ Result<GgufStore> GgufStore::Open(std::span<const std::string> paths,
     TROUPE_CHECK(parts.empty() || parts.size() == 3);
     for (const GgufExpertPart& part : parts) TROUPE_CHECK(part.file < files.size());
   }
-  return GgufStore(std::move(files), std::move(layers), std::move(assemble), std::move(verified));
+  return GgufStore(std::move(files), std::move(layers), std::move(assemble), std::move(checks));
 }
 
 void GgufStore::Locate(ExpertId id, std::vector<Extent>& extents) const {

@@ -162,6 +162,9 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt, const Samp
     record["cache_policy"] = offload->policy;
     record["evictions"] = offload->cache.evictions;
     record["read_retries"] = offload->loads.retries;
+    record["compared_bytes"] = offload->loads.compared_bytes;
+    record["compared_early_bytes"] = offload->loads.compared_early;
+    record["finishing_s"] = offload->loads.finishing_seconds;
     if (offload->prefetch) {
       record["predictor"] = offload->prefetch->predictor;
       record["governor_rests"] = offload->prefetch->governor_rests;
