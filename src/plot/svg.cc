@@ -84,7 +84,7 @@ Heading::Heading(std::string_view title, std::string_view subtitle, Screen scree
     : left_(screen == Screen::kPhone ? 10 : 20) {
   const bool phone = screen == Screen::kPhone;
   title_ = phone ? Wrapped(title, 36) : std::vector{std::string(title)};
-  subtitle_ = phone ? Wrapped(subtitle, 52) : std::vector{std::string(subtitle)};
+  subtitle_ = phone ? Wrapped(subtitle, 48) : std::vector{std::string(subtitle)};
 }
 
 double Heading::bottom() const {
