@@ -1,7 +1,8 @@
 // Any bytes as states that cross a cut, of which the first says what is expected: rows of finite
 // numbers (any, where the code is exact, and then the same bytes again), or one line. As no fuzzer
 // finds a digest, each input is also tried with that of the basis here. Or as a file of cuts, which
-// is the same when it is written and read again.
+// is the same when it is written and read again. Or, behind a byte that no code has, as a stream of
+// an entropy coder.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -15,6 +16,7 @@
 
 #include "base/check.h"
 #include "split/codec/cut_file.h"
+#include "split/codec/rans.h"
 #include "split/codec/state_codec.h"
 
 namespace troupe {
@@ -37,7 +39,9 @@ const std::shared_ptr<const CutBasis>& Basis() {
 }
 
 StateCode CodeOf(std::uint8_t expected) {
-  return {.rank = expected % 4u, .form = static_cast<StateForm>(expected / 4 % 3)};
+  StateCode code{.rank = expected % 4u, .form = static_cast<StateForm>(expected / 4 % 3)};
+  code.rans = code.form != StateForm::kFloat && expected / 12 % 2 == 1;
+  return code;
 }
 
 std::vector<std::byte> WithDigest(std::uint8_t expected, std::span<const std::byte> message) {
@@ -60,12 +64,25 @@ void Decode(std::uint8_t expected, std::span<const std::byte> message) {
   TROUPE_CHECK(states->rows.size() % kWidth == 0 && !states->rows.empty());
   StateEncoder encoder = StateEncoder::Create(basis, code).value();
   const std::vector<std::byte> again = encoder.Encode(states->first, states->rows);
-  TROUPE_CHECK(again.size() == message.size());
+  // An entropy coder's bytes are no longer than those without it, and as many as they are.
+  const std::size_t plain = kStateFrameBytes + states->rows.size() / kWidth * encoder.row_bytes();
+  TROUPE_CHECK(message.size() <= plain && again.size() <= plain);
+  TROUPE_CHECK(code.rans || again.size() == message.size());
   if (code.exact()) {
     TROUPE_CHECK(std::ranges::equal(again, message));
   } else {
     for (const float x : states->rows) TROUPE_CHECK(std::isfinite(x));
   }
+}
+
+void ReadStream(std::span<const std::byte> in) {
+  constexpr std::size_t kFuzzedSymbols = 40;
+  std::vector<std::uint8_t> symbols(kFuzzedSymbols), again(kFuzzedSymbols);
+  if (!TakeStream(in, symbols).ok()) return;
+  std::vector<std::byte> stream;
+  AppendStream(symbols, stream);
+  std::span<const std::byte> written = stream;
+  TROUPE_CHECK(TakeStream(written, again).ok() && written.empty() && again == symbols);
 }
 
 void ReadFile(std::string_view text) {
@@ -86,6 +103,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const auto message = std::as_bytes(std::span(data, size)).subspan(1);
+  constexpr std::uint8_t kOfAStream = 255;
+  if (data[0] == kOfAStream) {
+    troupe::ReadStream(message);
+    return 0;
+  }
   troupe::Decode(data[0], message);
   troupe::Decode(data[0], troupe::WithDigest(data[0], message));
   return 0;

@@ -37,6 +37,11 @@ class Cuts(quality_command_test.QualityCommandTest):
         self.assertLess(codes["all, 8 bits"]["mean_kl"], codes["rank 32, 8 bits"]["mean_kl"])
         self.assertLess(codes["rank 32, 8 bits"]["bytes_per_token"],
                         codes["all, 8 bits"]["bytes_per_token"])
+        for code, most in (("all, 8 bits", 8), ("all, 4 bits", 4), ("rank 96, 4 bits", 4)):
+            self.assertTrue(0 < codes[code]["bits_a_code"] < most, codes[code])
+            self.assertTrue(0 < codes[code]["rans_bytes_per_token"] <= codes[code]["bytes_per_token"],
+                            codes[code])
+        self.assertEqual((exact["bits_a_code"], exact["rans_bytes_per_token"]), (0, 0))
         saved = self.saved()
         self.assertEqual((saved["format"], saved["version"]), ("troupe cuts", 1))
         self.assertEqual([cut["layer"] for cut in saved["cuts"]], [3])
@@ -49,6 +54,7 @@ class Cuts(quality_command_test.QualityCommandTest):
         out = self.calibrate("--cut", "3", "--cut-tokens", 128, "--cut-window", 64).stdout
         self.assertIn("cut before layer 3: fitted on", out)
         self.assertIn("all, floats", out)
+        self.assertRegex(out, r"bits a code +by rANS\n")
         self.assertRegex(out, r"a loss of 1 % at most: .*, \d+ bytes a token")
         self.assertIn(f"left in {self.folder / 'm.cuts.json'}", out)
 

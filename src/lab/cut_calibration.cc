@@ -6,6 +6,8 @@
 
 #include "lab/cut_fit.h"
 #include "lab/cut_study.h"
+#include "split/codec/code_entropy.h"
+#include "split/codec/coded_rows.h"
 #include "split/codec/state_codec.h"
 
 namespace troupe {
@@ -40,30 +42,53 @@ Result<CutFitter> FitterOn(Engine& engine, std::uint32_t layer, const CutText& t
       layer, {.width = engine.config().width, .states = rows.states, .outputs = rows.outputs});
 }
 
-struct Codec {
-  StateEncoder encoder;
-  StateDecoder decoder;
-};
+// A code at work, and what an entropy coder would make of its messages.
+class MeasuredCodec {
+ public:
+  static Result<std::shared_ptr<MeasuredCodec>> Create(const std::shared_ptr<const CutBasis>& basis,
+                                                       StateCode code) {
+    TROUPE_ASSIGN_OR_RETURN(StateEncoder encoder, StateEncoder::Create(basis, code));
+    TROUPE_ASSIGN_OR_RETURN(StateDecoder decoder, StateDecoder::Create(basis, code));
+    return std::make_shared<MeasuredCodec>(std::move(encoder), std::move(decoder));
+  }
+  MeasuredCodec(StateEncoder encoder, StateDecoder decoder)
+      : encoder_(std::move(encoder)), decoder_(std::move(decoder)) {}
 
-Result<CutVariant> VariantOf(const std::shared_ptr<const CutBasis>& basis, StateCode code) {
-  TROUPE_ASSIGN_OR_RETURN(StateEncoder encoder, StateEncoder::Create(basis, code));
-  TROUPE_ASSIGN_OR_RETURN(StateDecoder decoder, StateDecoder::Create(basis, code));
-  auto codec = std::make_shared<Codec>(Codec{std::move(encoder), std::move(decoder)});
-  return CutVariant(
-      [codec](std::uint32_t first, std::span<const float> rows) -> Result<std::vector<float>> {
-        TROUPE_ASSIGN_OR_RETURN(StateDecoder::States states,
-                                codec->decoder.Decode(codec->encoder.Encode(first, rows)));
-        return std::move(states.rows);
-      });
-}
+  Result<std::vector<float>> Cross(std::uint32_t first, std::span<const float> rows) {
+    const std::vector<std::byte> message = encoder_.Encode(first, rows);
+    if (encoder_.code().form != StateForm::kFloat) {
+      TROUPE_ASSIGN_OR_RETURN(const StateFrame frame, ReadFrame(message));
+      entropy_.Add(frame, RowsOf(std::span(message)));
+      std::vector<std::byte> coded;
+      AppendCodedRows(frame, RowsOf(std::span(message)), coded);
+      rans_bytes_ += std::min(coded.size(), frame.rows_bytes());
+      rows_ += frame.rows;
+    }
+    TROUPE_ASSIGN_OR_RETURN(StateDecoder::States states, decoder_.Decode(message));
+    return std::move(states.rows);
+  }
+  double BitsACode() const { return entropy_.BitsACode(); }
+  double RansBytes() const {
+    return rows_ == 0 ? 0 : static_cast<double>(rans_bytes_) / static_cast<double>(rows_);
+  }
+
+ private:
+  StateEncoder encoder_;
+  StateDecoder decoder_;
+  CodeEntropy entropy_;
+  std::size_t rans_bytes_ = 0, rows_ = 0;
+};
 
 Result<std::vector<CodePrice>> PriceOn(Engine& engine, const CutText& text,
                                        const std::shared_ptr<const CutBasis>& basis,
                                        const std::vector<StateCode>& codes) {
+  std::vector<std::shared_ptr<MeasuredCodec>> codecs;
   std::vector<CutVariant> variants;
   for (const StateCode& code : codes) {
-    TROUPE_ASSIGN_OR_RETURN(CutVariant variant, VariantOf(basis, code));
-    variants.push_back(std::move(variant));
+    TROUPE_ASSIGN_OR_RETURN(codecs.emplace_back(), MeasuredCodec::Create(basis, code));
+    variants.push_back([codec = codecs.back()](std::uint32_t first, std::span<const float> rows) {
+      return codec->Cross(first, rows);
+    });
   }
   TROUPE_ASSIGN_OR_RETURN(CutModel model, CutFor(engine, basis->layer, codes.size() + 1, text));
   TROUPE_ASSIGN_OR_RETURN(const std::vector<VariantFigures> figures,
@@ -84,7 +109,9 @@ Result<std::vector<CodePrice>> PriceOn(Engine& engine, const CutText& text,
                       .kl_most = of.kl.most,
                       .loss = of.perplexity_ratio.mean - 1,
                       .loss_most = of.perplexity_ratio.most - 1,
-                      .same_top = of.top1_agreement.mean});
+                      .same_top = of.top1_agreement.mean,
+                      .bits = codecs[i]->BitsACode(),
+                      .rans_bytes = codecs[i]->RansBytes()});
   }
   return prices;
 }
@@ -105,7 +132,9 @@ Bytes CutCalibrationBytes(const ModelConfig& config, const CutCalibrationOptions
   const std::size_t windows = fitted_tokens / std::max<std::size_t>(1, options.window - 1) + 1;
   const Bytes rows(2 * (fitted_tokens + windows) * width * sizeof(float));
   // Directions, and for each code with a rank the encoder's own.
-  const Bytes codecs((4 + 2 * ranks) * width * width * sizeof(float));
+  // And of each code how often which occurs in each group of 32.
+  const Bytes codecs((4 + 2 * ranks) * width * width * sizeof(float) +
+                     variants * (width / 32 + 1) * 256 * sizeof(std::uint64_t));
   const Bytes passes = CutModel::BytesFor(config, variants, options.window * (2 + variants));
   return std::max(rows + CutFitter::BytesFor(width), codecs) + passes;
 }

@@ -66,6 +66,15 @@ TEST_F(CalibratingACut, MoreBytesLoseLess) {
   EXPECT_LT(most.error, least.error);
   EXPECT_LT(all8.error, most.error);
   EXPECT_LE(least.same_top, 1);
+  // What codes say is fewer bits than they take.
+  for (const CodePrice& price : cut->codes) {
+    if (price.code.form == StateForm::kFloat) continue;
+    const double most = price.code.form == StateForm::kInt8 ? 8 : 4;
+    EXPECT_GT(price.bits, most / 2);
+    EXPECT_LT(price.bits, most);
+    EXPECT_LE(price.rans_bytes, static_cast<double>(cut->RowBytes(price.code)));
+  }
+  EXPECT_LT(all4.rans_bytes, static_cast<double>(cut->RowBytes(all4.code)));
   // Half a step of 127 of the largest in each group: far from a hundredth of the squares.
   EXPECT_LT(all8.error, 1e-3);
   EXPECT_EQ(ChooseCode(*cut, 0), StateCode{});

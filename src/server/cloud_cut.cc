@@ -195,7 +195,9 @@ Status CloudCut::CheckRows(const StateFrame& frame) {
 Status CloudCut::Keep(const StateFrame& frame, std::size_t bytes, HttpReplyPtr reply) {
   TROUPE_RETURN_IF_ERROR(CheckRows(frame));
   TROUPE_RETURN_IF_ERROR(decoder_->CheckFrame(frame));
-  const Bytes rows(std::size_t{frame.rows} * frame.width * sizeof(float));
+  // Of an entropy coder they lie there as codes as well, while they are read.
+  const Bytes rows(std::size_t{frame.rows} * frame.width * sizeof(float) +
+                   (frame.code.rans ? frame.rows_bytes() : 0));
   Message next;
   next.count = frame.rows;
   TROUPE_ASSIGN_OR_RETURN(next.memory, host().waiting_memory().Take(Bytes(bytes) + rows));

@@ -200,6 +200,28 @@ TEST_F(CutAnswersTest, LossyRowsAreCountedAndRequestsThatWantExactnessHaveNone) 
   EXPECT_GT(state.cuts->counts.rows, state.cuts->counts.lossy_rows);
 }
 
+TEST_F(CutAnswersTest, AnEntropyCoderSparesBytesAndChangesNoAnswer) {
+  OpenCuttingCloud();
+  std::vector<std::vector<TokenId>> tokens[2];
+  CutCounts counts[2];
+  for (const std::size_t coder : {0, 1}) {
+    OpenCuttingEnd("layers", {.tokens = kCutTokens,
+                              .layer = 3,
+                              .chunk = kCutTokens,
+                              .code = {.form = StateForm::kInt4, .rans = coder == 1}});
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+      tokens[coder].push_back(end_->Start(Asking(seed), {})->Wait()->tokens);
+    }
+    counts[coder] = end_->State().cuts->counts;
+    EXPECT_EQ(counts[coder].answered, 5u);
+  }
+  EXPECT_EQ(tokens[1], tokens[0]);
+  EXPECT_EQ(counts[1].lossy_rows, counts[0].lossy_rows);
+  EXPECT_EQ(counts[0].bytes_spared, 0u);
+  EXPECT_GT(counts[1].bytes_spared, 0u);
+  EXPECT_EQ(counts[1].bytes + counts[1].bytes_spared, counts[0].bytes);
+}
+
 TEST_F(CutAnswersTest, OfLossesByTheLinkAnEndSaysWhereNoCutThatItMakesHasACode) {
   OpenCuttingCloud();
   OpenCuttingEnd("layers", {.tokens = kCutTokens, .layer = 3, .by_link = {{2, {}}}});

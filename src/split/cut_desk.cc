@@ -165,8 +165,8 @@ Result<std::unique_ptr<CutDesk>> CutDesk::Create(Model& model, const Clock& cloc
   for (const std::uint32_t layer : desk->before_) {
     const CutBasis& basis = *desk->Basis(layer, /*exact=*/false);
     TROUPE_RETURN_IF_ERROR(CheckCode(desk->options_.code, basis));
-    for (const StateCode& code : desk->CodesByLink(layer)) {
-      TROUPE_RETURN_IF_ERROR(CheckCode(code, basis));
+    for (const TriedCode& tried : desk->CodesByLink(layer)) {
+      TROUPE_RETURN_IF_ERROR(CheckCode(tried.code, basis));
     }
   }
   TROUPE_RETURN_IF_ERROR(desk->MeasureCodes());
@@ -254,6 +254,7 @@ CutFacts CutDesk::FactsNow(const StateCode& code) const {
 }
 
 double CutDesk::RowBytesBefore(std::uint32_t layer, const StateCode& code) const {
+  if (code.rans && code == options_.code && row_bytes_ > 0) return row_bytes_;
   const std::size_t kept = code.exact() ? 0 : Basis(layer, /*exact=*/false)->kept.size();
   return static_cast<double>(StateRowBytes(code, width_, kept));
 }
@@ -266,21 +267,21 @@ std::vector<ShorterRows> CutDesk::ShorterNow() const {
   const double faster = here > 0 && there > 0 ? there / here : 1;
   std::vector<ShorterRows> shorter;
   for (const std::uint32_t layer : before_) {
-    const std::span<const StateCode> codes = CodesByLink(layer);
+    const std::span<const TriedCode> codes = CodesByLink(layer);
     for (std::uint32_t i = 0; i < codes.size(); ++i) {
-      if (codes[i].exact()) continue;
-      const CodeCost& cost = code_costs_.at({layer, i});
+      if (codes[i].code.exact()) continue;
+      const Known& known = known_.at({layer, i});
       shorter.push_back({.layer = layer,
-                         .bytes_a_row = RowBytesBefore(layer, codes[i]),
+                         .bytes_a_row = known.row_bytes,
                          .code = i,
-                         .encode_seconds = cost.encode_seconds,
-                         .decode_seconds = faster * cost.decode_seconds});
+                         .encode_seconds = known.cost.encode_seconds,
+                         .decode_seconds = faster * known.cost.decode_seconds});
     }
   }
   return shorter;
 }
 
-std::span<const StateCode> CutDesk::CodesByLink(std::uint32_t layer) const {
+std::span<const TriedCode> CutDesk::CodesByLink(std::uint32_t layer) const {
   const auto found = options_.by_link.find(layer);
   if (found == options_.by_link.end()) return {};
   return found->second;
@@ -289,26 +290,37 @@ std::span<const StateCode> CutDesk::CodesByLink(std::uint32_t layer) const {
 // Before anybody waits for an answer.
 Status CutDesk::MeasureCodes() {
   for (const std::uint32_t layer : before_) {
-    const std::span<const StateCode> codes = CodesByLink(layer);
+    const std::span<const TriedCode> codes = CodesByLink(layer);
     for (std::uint32_t i = 0; i < codes.size(); ++i) {
-      if (codes[i].exact()) continue;
+      if (codes[i].code.exact()) continue;
       TROUPE_ASSIGN_OR_RETURN(const CodeCost cost,
-                              MeasureCode(Basis(layer, /*exact=*/false), codes[i], clock_));
-      code_costs_[{layer, i}] = cost;
+                              MeasureCode(Basis(layer, /*exact=*/false), codes[i].code, clock_));
+      known_[{layer, i}] = {.cost = cost,
+                            .row_bytes = codes[i].code.rans ? codes[i].row_bytes
+                                                            : RowBytesBefore(layer, codes[i].code)};
     }
   }
   return OkStatus();
 }
 
-// On a machine that computes beside it, it takes longer.
-void CutDesk::OnEncoded(const CutPlan& plan, std::size_t rows, double seconds) {
-  counts_.encode_seconds += seconds;
-  if (!plan.lossy || rows == 0) return;
-  const auto found = code_costs_.find({plan.layer, plan.code});
-  if (found == code_costs_.end()) return;
+// On a machine that computes beside it, it takes longer; an entropy coder makes of each message
+// what it can.
+void CutDesk::OnEncoded(const CutPlan& plan, const EncodedRows& encoded) {
+  counts_.encode_seconds += encoded.seconds;
+  if (encoded.rows == 0) return;
   constexpr double kNewest = 0.25;
-  double& known = found->second.encode_seconds;
-  known += kNewest * (seconds / static_cast<double>(rows) - known);
+  const auto rows = static_cast<double>(encoded.rows);
+  const double row_bytes = static_cast<double>(encoded.bytes) / rows;
+  if (!plan.lossy) {
+    if (!encoded.rans) return;
+    row_bytes_ += (row_bytes_ == 0 ? 1 : kNewest) * (row_bytes - row_bytes_);
+    return;
+  }
+  const auto found = known_.find({plan.layer, plan.code});
+  if (found == known_.end()) return;
+  double& seconds = found->second.cost.encode_seconds;
+  seconds += kNewest * (encoded.seconds / rows - seconds);
+  if (encoded.rans) found->second.row_bytes += kNewest * (row_bytes - found->second.row_bytes);
 }
 
 double CutDesk::LeftSeconds() const {
@@ -381,8 +393,8 @@ const std::shared_ptr<const CutBasis>& CutDesk::Basis(std::uint32_t layer, bool 
 Result<StateEncoder> CutDesk::EncoderFor(const CutPlan& plan, bool exact) {
   const std::uint32_t layer = plan.layer;
   StateCode code;
-  if (!exact) code = plan.lossy ? CodesByLink(layer)[plan.code] : options_.code;
-  const std::tuple key(layer, code.rank, code.form);
+  if (!exact) code = plan.lossy ? CodesByLink(layer)[plan.code].code : options_.code;
+  const std::pair key(layer, code);
   const auto found = encoders_.find(key);
   if (found != encoders_.end()) return found->second;
   TROUPE_ASSIGN_OR_RETURN(StateEncoder encoder,

@@ -13,7 +13,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,6 +22,7 @@
 #include "split/cloud_source.h"
 #include "split/codec/code_cost.h"
 #include "split/codec/cut_basis.h"
+#include "split/codec/cut_file.h"
 #include "split/cut_run.h"
 #include "split/flow/cut_plan.h"
 #include "split/flow/place_costs.h"
@@ -37,7 +37,7 @@ struct CutOptions {
   StateCode code;                      // of rows; requests that want exactness cross exactly
   // By layer, in place of that one code: rows cross by one of them where the link makes it worth a
   // loss and the time to write and read them, and exactly elsewhere.
-  std::map<std::uint32_t, std::vector<StateCode>> by_link = {};
+  std::map<std::uint32_t, std::vector<TriedCode>> by_link = {};
   std::vector<CutBasis> bases;             // that were fitted
   std::vector<std::uint32_t> before = {};  // of any layer: those that are looked at; empty: some
 };
@@ -97,7 +97,7 @@ class CutDesk final : public CutWorld {
   double RoundTripSeconds() const override { return facts_.round_trip_seconds; }
   Result<RunLower> OpenLower(std::uint32_t layer, std::size_t tokens, bool keys) override;
   Result<StateEncoder> EncoderFor(const CutPlan& plan, bool exact) override;
-  void OnEncoded(const CutPlan& plan, std::size_t rows, double seconds) override;
+  void OnEncoded(const CutPlan& plan, const EncodedRows& encoded) override;
   std::uint64_t BasisOf(std::uint32_t layer, const StateCode& code) const override;
   TokenSource::Stop StartFar(const RunAsk& ask, RunEvents events) override;
   TokenSource::Stop SendStates(std::uint64_t name, std::span<const std::byte> message,
@@ -120,7 +120,7 @@ class CutDesk final : public CutWorld {
   CutFacts FactsNow(const StateCode& code) const;
   std::vector<ShorterRows> ShorterNow() const;
   double RowBytesBefore(std::uint32_t layer, const StateCode& code) const;
-  std::span<const StateCode> CodesByLink(std::uint32_t layer) const;
+  std::span<const TriedCode> CodesByLink(std::uint32_t layer) const;
   Status MeasureCodes();
   bool MaySendKeys() const;
   // Of rows that cross exactly, or by a code.
@@ -134,10 +134,15 @@ class CutDesk final : public CutWorld {
   const std::size_t most_rows_;  // of a pass
   std::vector<std::uint32_t> before_;
   mutable std::map<std::uint32_t, std::shared_ptr<const CutBasis>> plain_, fitted_;  // by layer
-  // By layer, rank and form: cut prompts have copies, with the same table.
-  std::map<std::tuple<std::uint32_t, std::uint32_t, StateForm>, StateEncoder> encoders_;
+  // By layer and code: cut prompts have copies, with the same table.
+  std::map<std::pair<std::uint32_t, StateCode>, StateEncoder> encoders_;
   // Of by_link's codes on this machine, by layer and code.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, CodeCost> code_costs_;
+  struct Known {
+    CodeCost cost;
+    double row_bytes = 0;  // as sent
+  };
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Known> known_;
+  double row_bytes_ = 0;  // as sent, of a lossy code without a choice; 0: none was
   Say say_, explain_;
   std::unique_ptr<PartLane> lane_;
   Facts facts_;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "api/model_access.h"
 #include "api/tiny_model_for_test.h"
 
 namespace troupe {
@@ -39,15 +40,17 @@ class CutDeskTest : public testing::Test {
   std::unique_ptr<CutDesk> desk_;
 };
 
+constexpr TriedCode kByInt8{.code = {.form = StateForm::kInt8}},
+    kByInt4{.code = {.form = StateForm::kInt4}};
 constexpr AnswerTask kMayLose{.read = 64, .tokens = 1, .one_token = true, .exact = false};
 constexpr AnswerTask kMustNot{.read = 64, .tokens = 1, .one_token = true, .exact = true};
 constexpr AnswerTask kGoesOn{.read = 64, .tokens = 20, .one_token = false, .exact = false};
 
 TEST_F(CutDeskTest, ByTheLinkRowsLoseSomethingOnlyWhereItIsSlowAndNeverForThoseThatMustNot) {
-  Open({.by_link = {{kLayer, {{.form = StateForm::kInt8}}}}});
+  Open({.by_link = {{kLayer, {kByInt8}}}});
   MeasureLink(1e9);
   EXPECT_FALSE(desk_->Plan(kMayLose)->lossy);
-  Open({.by_link = {{kLayer, {{.form = StateForm::kInt8}}}}});
+  Open({.by_link = {{kLayer, {kByInt8}}}});
   MeasureLink(1e5);
   const std::optional<CutPlan> shorter = desk_->Plan(kMayLose), exact = desk_->Plan(kMustNot);
   EXPECT_TRUE(shorter->lossy);
@@ -60,15 +63,33 @@ TEST_F(CutDeskTest, ByTheLinkRowsLoseSomethingOnlyWhereItIsSlowAndNeverForThoseT
 }
 
 TEST_F(CutDeskTest, WhatWritingRowsTakesCountsAgainstACode) {
-  Open({.by_link = {{kLayer, {{.form = StateForm::kInt8}, {.form = StateForm::kInt4}}}}});
+  Open({.by_link = {{kLayer, {kByInt8, kByInt4}}}});
   MeasureLink(1e5);
   const CutPlan plan = *desk_->Plan(kMayLose);
   EXPECT_TRUE(plan.lossy);
   EXPECT_EQ(plan.code, 1u) << "the shorter one";
   EXPECT_EQ(desk_->EncoderFor(plan, /*exact=*/false)->code().form, StateForm::kInt4);
-  for (int i = 0; i < 20; ++i) desk_->OnEncoded(plan, 16, 16 * 0.01);  // 10 ms a row
+  for (int i = 0; i < 20; ++i) desk_->OnEncoded(plan, {.rows = 16, .seconds = 16 * 0.01});
   EXPECT_EQ(desk_->Plan(kMayLose)->code, 0u);
   EXPECT_DOUBLE_EQ(desk_->State().counts.encode_seconds, 20 * 16 * 0.01);
+}
+
+TEST_F(CutDeskTest, AnEntropyCoderIsChosenByWhatItWasMeasuredAndThenSeenToSpare) {
+  const StateCode coded{.form = StateForm::kInt4, .rans = true};
+  const std::size_t width = ModelAccess::EngineOf(*model_).config().width;
+  const auto plain = static_cast<double>(StateRowBytes(kByInt4.code, width, 0));
+  Open({.by_link = {{kLayer, {kByInt4, {.code = coded, .row_bytes = 0.5 * plain}}}}});
+  MeasureLink(1e5);
+  const CutPlan plan = *desk_->Plan(kMayLose);
+  EXPECT_EQ(plan.code, 1u);
+  EXPECT_EQ(desk_->EncoderFor(plan, /*exact=*/false)->code(), coded);
+  // Messages were longer than that, as long as without it, and no sooner written.
+  for (int i = 0; i < 20; ++i) {
+    desk_->OnEncoded(
+        plan,
+        {.rows = 16, .bytes = static_cast<std::size_t>(32 * plain), .rans = true, .seconds = 1e-9});
+  }
+  EXPECT_EQ(desk_->Plan(kMayLose)->code, 0u);
 }
 
 TEST_F(CutDeskTest, WithoutALimitOfLossACodeIsAlwaysTheOneThatWasAskedFor) {

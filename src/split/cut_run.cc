@@ -143,7 +143,12 @@ void CutRun::Send(const CutFlow::Chunk& chunk) {
   rows_waiting_.push_back(
       {.chunk = chunk.first,
        .bytes = encoder_.Encode(static_cast<std::uint32_t>(chunk.first), computed.mapped().rows)});
-  world_.OnEncoded(ask_.plan, chunk.tokens, InSeconds(world_.Now() - began));
+  const std::size_t row_bytes = rows_waiting_.back().bytes.size() - kStateFrameBytes;
+  world_.OnEncoded(ask_.plan, {.rows = chunk.tokens,
+                               .bytes = row_bytes,
+                               .rans = encoder_.code().rans,
+                               .seconds = InSeconds(world_.Now() - began)});
+  counts.bytes_spared += chunk.tokens * encoder_.row_bytes() - row_bytes;
   counts.rows += chunk.tokens;
   counts.rows_before[ask_.plan.layer] += chunk.tokens;
   if (!encoder_.code().exact()) counts.lossy_rows += chunk.tokens;

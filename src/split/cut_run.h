@@ -35,10 +35,11 @@ struct CutCounts {
   std::uint64_t rows = 0;     // that crossed
   // By the layer before which they did: this machine ran those below it, the cloud the others.
   std::map<std::uint32_t, std::uint64_t> rows_before;
-  std::uint64_t lossy_rows = 0;  // of these: not bit for bit
-  std::uint64_t bytes = 0;       // of messages with rows
-  std::uint64_t keys_bytes = 0;  // of messages with keys and values
-  double encode_seconds = 0;     // in which the loop's thread wrote rows
+  std::uint64_t lossy_rows = 0;    // of these: not bit for bit
+  std::uint64_t bytes = 0;         // of messages with rows
+  std::uint64_t bytes_spared = 0;  // by an entropy coder, beside these
+  std::uint64_t keys_bytes = 0;    // of messages with keys and values
+  double encode_seconds = 0;       // in which the loop's thread wrote rows
   BusyTime end, link, cloud;
 };
 
@@ -65,7 +66,13 @@ class CutWorld {
   virtual Result<RunLower> OpenLower(std::uint32_t layer, std::size_t tokens, bool keys) = 0;
   // exact: whatever code was asked for.
   virtual Result<StateEncoder> EncoderFor(const CutPlan& plan, bool exact) = 0;
-  virtual void OnEncoded(const CutPlan& plan, std::size_t rows, double seconds) = 0;
+  // Of one message: rows, and the bytes that stand for them.
+  struct EncodedRows {
+    std::size_t rows = 0, bytes = 0;
+    bool rans = false;  // by a code with an entropy coder
+    double seconds = 0;
+  };
+  virtual void OnEncoded(const CutPlan& plan, const EncodedRows& encoded) = 0;
   virtual std::uint64_t BasisOf(std::uint32_t layer, const StateCode& code) const = 0;
 
   // The cloud's part, whose events are those of a run.

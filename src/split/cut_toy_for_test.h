@@ -63,7 +63,7 @@ class CutToy final : public AnswerWorld, public CutWorld {
   double RoundTripSeconds() const override { return 2e-9 * static_cast<double>(half_trip_); }
   Result<RunLower> OpenLower(std::uint32_t layer, std::size_t tokens, bool keys) override;
   Result<StateEncoder> EncoderFor(const CutPlan& plan, bool exact) override;
-  void OnEncoded(const CutPlan&, std::size_t rows, double) override { encoded_ += rows; }
+  void OnEncoded(const CutPlan&, const EncodedRows& encoded) override { encoded_ += encoded.rows; }
   std::uint64_t BasisOf(std::uint32_t layer, const StateCode& code) const override;
   TokenSource::Stop StartFar(const RunAsk& ask, RunEvents events) override;
   TokenSource::Stop SendStates(std::uint64_t name, std::span<const std::byte> message,

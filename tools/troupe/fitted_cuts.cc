@@ -37,11 +37,11 @@ std::vector<CutBasis> BasesOf(std::vector<PricedCut> cuts) {
   return bases;
 }
 
-std::map<std::uint32_t, std::vector<StateCode>> CodesWithin(const std::vector<PricedCut>& cuts,
+std::map<std::uint32_t, std::vector<TriedCode>> CodesWithin(const std::vector<PricedCut>& cuts,
                                                             double most_loss) {
-  std::map<std::uint32_t, std::vector<StateCode>> codes;
+  std::map<std::uint32_t, std::vector<TriedCode>> codes;
   for (const PricedCut& cut : cuts) {
-    std::vector<StateCode> of_cut = CodesWorthATry(cut, most_loss);
+    std::vector<TriedCode> of_cut = CodesWorthATry(cut, most_loss);
     if (!of_cut.empty()) codes.emplace(cut.basis.layer, std::move(of_cut));
   }
   return codes;

@@ -20,7 +20,7 @@ std::vector<PricedCut> FittedCuts(const std::string& model, const ModelFingerpri
 std::vector<CutBasis> BasesOf(std::vector<PricedCut> cuts);
 // By layer, of each cut the codes worth a try that lose at most this share of perplexity; none of a
 // cut that has no such code.
-std::map<std::uint32_t, std::vector<StateCode>> CodesWithin(const std::vector<PricedCut>& cuts,
+std::map<std::uint32_t, std::vector<TriedCode>> CodesWithin(const std::vector<PricedCut>& cuts,
                                                             double most_loss);
 
 // Of reading and having them, at most; nothing where there is no such file.

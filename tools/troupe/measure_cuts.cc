@@ -43,15 +43,18 @@ void PrintCut(const PricedCut& cut) {
       "others\n",
       cut.basis.layer, cut.fitted_on, cut.basis.kept.size(), cut.basis.kept.size() == 1 ? "" : "s",
       cut.measured_on);
-  fmt::print("{:<20} {:>13} {:>9} {:>12} {:>9} {:>9} {:>9} {:>9}\n", "code", "bytes a token",
-             "of exact", "states lost", "mean KL", "loss", "at most", "same top");
+  fmt::print("{:<20} {:>13} {:>9} {:>12} {:>9} {:>9} {:>9} {:>9} {:>11} {:>8}\n", "code",
+             "bytes a token", "of exact", "states lost", "mean KL", "loss", "at most", "same top",
+             "bits a code", "by rANS");
   const double exact = static_cast<double>(cut.RowBytes({}));
   for (const CodePrice& price : cut.codes) {
     const std::size_t bytes = cut.RowBytes(price.code);
-    fmt::print("{:<20} {:>13} {:>7.1f} % {:>10.3f} % {:>9.2g} {:>+7.2f} % {:>+7.2f} % {:>7.1f} %\n",
+    fmt::print("{:<20} {:>13} {:>7.1f} % {:>10.3f} % {:>9.2g} {:>+7.2f} % {:>+7.2f} % {:>7.1f} %",
                ToString(price.code), bytes, 100 * static_cast<double>(bytes) / exact,
                100 * price.error, price.kl, 100 * price.loss, 100 * price.LossBound(),
                100 * price.same_top);
+    if (price.rans_bytes > 0) fmt::print(" {:>11.2f} {:>8.1f}", price.bits, price.rans_bytes);
+    fmt::print("\n");
   }
   for (const double limit : {kBalancedLoss, kFastLoss}) {
     const StateCode code = ChooseCode(cut, limit);
@@ -175,7 +178,9 @@ Json MeasureCuts::Record(const CutFile& file) {
                        {"mean_kl", price.kl},
                        {"loss", price.loss},
                        {"loss_bound", price.LossBound()},
-                       {"same_top", price.same_top}});
+                       {"same_top", price.same_top},
+                       {"bits_a_code", price.bits},
+                       {"rans_bytes_per_token", price.rans_bytes}});
     }
     cuts.push_back({{"layer", cut.basis.layer},
                     {"massive_channels", cut.basis.kept},

@@ -19,17 +19,15 @@ bool ReadNumber(std::string_view text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// "int8", or "128:int8" with a rank.
+// "int8", or "128:int8" with a rank, and "-rans" behind either.
 Status ReadCode(std::string_view text, StateCode& code) {
-  StateCode read;
   const std::size_t colon = text.find(':');
   const bool has_rank = colon != text.npos;
-  const std::optional<StateForm> form = StateFormFrom(has_rank ? text.substr(colon + 1) : text);
-  if (!form || (has_rank && (!ReadNumber(text.substr(0, colon), read.rank) || read.rank == 0))) {
-    return InvalidArgument("'{}', expected floats, int8 or int4, or RANK:int8", text);
+  std::optional<StateCode> read = StateCodeFrom(has_rank ? text.substr(colon + 1) : text);
+  if (!read || (has_rank && (!ReadNumber(text.substr(0, colon), read->rank) || read->rank == 0))) {
+    return InvalidArgument("'{}', expected floats, int8, int4, int4-rans or RANK:int8", text);
   }
-  read.form = *form;
-  code = read;
+  code = *read;
   return OkStatus();
 }
 
@@ -70,10 +68,10 @@ void SplitFlags::AddTo(Options& options) {
           "--cut-code", [this](const std::string& text) { return ReadCode(text, cuts_.code); },
           "How rows of cut prompts cross: floats, exactly (the default); int8 or int4; or "
           "RANK:int8 "
-          "of what `troupe calibrate --cut` has fitted, on both sides. Requests that want "
-          "exactness "
-          "cross exactly")
-      .Suggest({"floats", "int8", "int4"})
+          "of what `troupe calibrate --cut` has fitted, on both sides; each with -rans for an "
+          "entropy coder behind it (int4-rans), which loses nothing more. Requests that want "
+          "exactness cross exactly")
+      .Suggest({"floats", "int8", "int4", "int4-rans"})
       .Type("CODE");
   options
       .Add("--cut-loss", cut_loss_percent_,

@@ -84,6 +84,8 @@ TEST(SplitFlags, SayHowPromptsAreCut) {
   EXPECT_EQ(layers.cuts.chunk, 64u);
   EXPECT_EQ(layers.cuts.code, (StateCode{.rank = 128, .form = StateForm::kInt8}));
   EXPECT_EQ(layers.cuts.tokens, 2000u);
+  EXPECT_EQ(read({"--place", "layers:12", "--cut-code", "64:int4-rans"}).cuts.code,
+            (StateCode{.rank = 64, .form = StateForm::kInt4, .rans = true}));
   const EndOptions usual = read({});
   EXPECT_EQ(usual.cuts.tokens, 1024u);
   EXPECT_TRUE(usual.cuts.code.exact());
@@ -109,8 +111,9 @@ TEST(SplitFlags, ALimitOfLossPicksOfEachCutTheShortMeasuredCodesThatKeepToIt) {
     return priced;
   };
   const std::vector<PricedCut> cuts = {cut(2, 0.012), cut(4, 0.008)};
-  using Codes = std::map<std::uint32_t, std::vector<StateCode>>;
-  EXPECT_EQ(CodesWithin(cuts, 0.01), (Codes{{2, {int8}}, {4, {int4}}}));
+  using Codes = std::map<std::uint32_t, std::vector<TriedCode>>;
+  EXPECT_EQ(CodesWithin(cuts, 0.01), (Codes{{2, {{.code = int8, .row_bytes = 272}}},
+                                            {4, {{.code = int4, .row_bytes = 144}}}}));
   EXPECT_EQ(CodesWithin(cuts, 0.001), Codes());
 }
 
@@ -123,6 +126,8 @@ TEST(SplitFlags, MistakesAreToldInOneLine) {
   EXPECT_THAT(SplitMistakeIn({"--cloud", "http://x", "--place", "layers:x"}),
               HasSubstr("expected layers:N"));
   EXPECT_THAT(SplitMistakeIn({"--cloud", "http://x", "--cut-code", "int7"}), HasSubstr("int8"));
+  EXPECT_THAT(SplitMistakeIn({"--cloud", "http://x", "--cut-code", "floats-rans"}),
+              HasSubstr("'floats-rans', expected"));
   EXPECT_THAT(SplitMistakeIn({"--cut-code", "int8"}), HasSubstr("--cut-code needs --cloud"));
   EXPECT_THAT(SplitMistakeIn({"--cut-loss", "1"}), HasSubstr("--cut-loss needs --cloud"));
   EXPECT_THAT(SplitMistakeIn({"--cloud", "http://x", "--cut-loss", "1", "--cut-code", "int8"}),
@@ -173,6 +178,7 @@ TEST(SplitMetrics, TellOfCutPromptsHowLongEachLaneWasAtWork) {
   cuts.counts.answered = 2;
   cuts.counts.rows = 100;
   cuts.counts.lossy_rows = 30;
+  cuts.counts.bytes_spared = 1234;
   cuts.counts.rows_before = {{3, 100}};
   cuts.counts.went_on = 1;
   cuts.counts.keys_bytes = 4096;
@@ -189,6 +195,7 @@ TEST(SplitMetrics, TellOfCutPromptsHowLongEachLaneWasAtWork) {
   EXPECT_THAT(all, HasSubstr("troupe_split_cut_rows_before_total layer=3 100\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_cut_answers_total 1\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_cut_keys_bytes_total 4096\n"));
+  EXPECT_THAT(all, HasSubstr("troupe_split_cut_bytes_spared_total 1234\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_cut_lane_seconds_total lane=end state=busy 1\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_cut_lane_seconds_total lane=end state=idle 3\n"));
 }

@@ -37,6 +37,9 @@ void TellCuts(const CutState& cuts, Figures& figures) {
                     {{"layer", std::to_string(layer)}});
   }
   figures.Counter("troupe_split_cut_bytes_total", "Bytes of messages with such rows", counts.bytes);
+  figures.Counter("troupe_split_cut_bytes_spared_total",
+                  "Bytes by which an entropy coder has made these messages shorter",
+                  counts.bytes_spared);
   figures.Counter("troupe_split_cut_encode_seconds_total",
                   "Time in which the thread that talks with the cloud wrote such messages",
                   counts.encode_seconds);

@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "base/rng.h"
+
 namespace troupe {
 namespace {
 
@@ -18,10 +20,9 @@ Result<CodeCost> MeasureCode(const std::shared_ptr<const CutBasis>& basis, const
   TROUPE_ASSIGN_OR_RETURN(StateEncoder encoder, StateEncoder::Create(basis, code));
   TROUPE_ASSIGN_OR_RETURN(StateDecoder decoder, StateDecoder::Create(basis, code));
   std::vector<float> rows(kTimedRows * basis->width);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    constexpr std::size_t kSteps = 201;  // whatever: all rows take the same time
-    rows[i] = static_cast<float>(i * 7919 % kSteps) / 100 - 1;
-  }
+  // All rows take the same time, except by an entropy coder: spread about as models' are.
+  Rng rng(1);
+  for (float& x : rows) x = static_cast<float>(rng.Normal());
   const auto a_row = [](Nanos from, Nanos to) {
     return static_cast<double>(to - from) * 1e-9 / kTimedRows;
   };

@@ -81,6 +81,9 @@ Status CheckBasis(const CutBasis& basis) {
 }
 
 Status CheckCode(const StateCode& code, const CutBasis& basis) {
+  if (code.rans && code.form == StateForm::kFloat) {
+    return InvalidArgument("floats by an entropy coder, codes of 8 or 4 bits expected");
+  }
   if (code.rank <= basis.ranks()) return OkStatus();
   const std::size_t most = basis.width - basis.kept.size();
   if (code.rank > most) {

@@ -46,7 +46,8 @@ CutBasis PlainBasis(std::uint32_t layer, std::uint32_t width);
 // Whether it can be one: channels within the width, finite numbers, products of 1.
 Status CheckBasis(const CutBasis& basis);
 
-// Refuses a rank that the basis does not have, as one larger than the width.
+// Refuses a rank that the basis does not have, as one larger than the width, and floats by an
+// entropy coder.
 Status CheckCode(const StateCode& code, const CutBasis& basis);
 
 // Of what a code uses of a basis, by which two sides know that they mean the same; 0 if that is

@@ -16,6 +16,8 @@ constexpr std::uint32_t kCutsVersion = 1;
 constexpr std::uint64_t kMostTokensRead = std::uint64_t{1} << 50;
 constexpr std::uint64_t kMostLayer = 1u << 16;
 constexpr double kMostNats = 1e6;
+constexpr double kMostRowBytes = 1e9;
+constexpr double kWorthAnEntropyCoder = 0.9;  // of the bytes without
 
 template <typename T>
 std::string NumbersToText(const std::vector<T>& numbers) {
@@ -45,7 +47,9 @@ Json CodePriceToJson(const CodePrice& price, std::size_t row_bytes) {
           {"kl_most", price.kl_most},
           {"loss", price.loss},
           {"loss_most", price.loss_most},
-          {"same_top", price.same_top}};
+          {"same_top", price.same_top},
+          {"bits", price.bits},
+          {"rans_bytes", price.rans_bytes}};
 }
 
 CodePrice CodePriceFrom(const JsonValue& json, const CutBasis& basis) {
@@ -56,6 +60,9 @@ CodePrice CodePriceFrom(const JsonValue& json, const CutBasis& basis) {
       .kl = json.At("kl").Number(0, kMostNats),
       .loss = json.At("loss").Number(-1, kMostNats),
       .same_top = json.At("same_top").Number(0, 1)};
+  // Files of before there was an entropy coder have neither.
+  if (json.Has("bits")) price.bits = json.At("bits").Number(0, 8);
+  if (json.Has("rans_bytes")) price.rans_bytes = json.At("rans_bytes").Number(0, kMostRowBytes);
   price.kl_most = json.At("kl_most").Number(price.kl, kMostNats);
   price.loss_most = json.At("loss_most").Number(price.loss, kMostNats);
   const Status fits = CheckCode(price.code, basis);
@@ -139,14 +146,23 @@ StateCode ChooseCode(const PricedCut& cut, double most_loss) {
   return best;
 }
 
-std::vector<StateCode> CodesWorthATry(const PricedCut& cut, double most_loss) {
+std::vector<TriedCode> CodesWorthATry(const PricedCut& cut, double most_loss) {
   PricedCut whole = cut;
   std::erase_if(whole.codes, [](const CodePrice& price) { return price.code.rank > 0; });
   std::vector<StateCode> codes = {ChooseCode(whole, most_loss)};
   const StateCode shortest = ChooseCode(cut, most_loss);
   if (shortest != codes.front()) codes.push_back(shortest);
   std::erase_if(codes, &StateCode::exact);
-  return codes;
+  std::vector<TriedCode> tried;
+  for (StateCode code : codes) {
+    const double plain = static_cast<double>(cut.RowBytes(code));
+    tried.push_back({.code = code, .row_bytes = plain});
+    const double coded = std::ranges::find(cut.codes, code, &CodePrice::code)->rans_bytes;
+    if (coded == 0 || coded > kWorthAnEntropyCoder * plain) continue;
+    code.rans = true;
+    tried.push_back({.code = code, .row_bytes = coded});
+  }
+  return tried;
 }
 
 CutFile WithCutsOf(const CutFile& before, CutFile now) {

@@ -23,6 +23,9 @@ struct CodePrice {
   double kl = 0, kl_most = 0;      // nats a token, of what the whole model predicts to this
   double loss = 0, loss_most = 0;  // of perplexity, as a share; less than 0: a gain
   double same_top = 1;             // share of tokens with the same most likely one
+  // Of a code of 8 or 4: what it says, by how often each occurs in its group. Of a row by the
+  // entropy coder, where messages were as long as that was measured with. 0: not measured.
+  double bits = 0, rans_bytes = 0;
 
   // Of perplexity: the worse of what it loses on the text and of what mean KL says that it would
   // lose on text of the model's own making, as of MeasuredChain.
@@ -53,10 +56,19 @@ struct CutFile {
 // no other does.
 StateCode ChooseCode(const PricedCut& cut, double most_loss);
 
+// A code, and how long a row is by it, as measured where an entropy coder makes that.
+struct TriedCode {
+  StateCode code;
+  double row_bytes = 0;
+
+  bool operator==(const TriedCode&) const = default;
+};
+
 // Those of which one may be the soonest to cross, of those that lose at most this share and are
 // shorter than exact rows: the shortest without directions, which takes hardly any time to write,
-// and the shortest of all if that is another one.
-std::vector<StateCode> CodesWorthATry(const PricedCut& cut, double most_loss);
+// and the shortest of all if that is another one. Each also with the entropy coder behind it, where
+// that was measured to spare a tenth of a row: it loses nothing, and takes time.
+std::vector<TriedCode> CodesWorthATry(const PricedCut& cut, double most_loss);
 
 // `now`, and of `before` the cuts before other layers if it is of the same model.
 CutFile WithCutsOf(const CutFile& before, CutFile now);

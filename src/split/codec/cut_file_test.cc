@@ -30,6 +30,8 @@ PricedCut RandomCut(std::uint32_t layer, Rng& rng) {
                     .same_top = rng.Uniform()};
     price.kl_most = price.kl * 1.5;
     price.loss_most = price.loss + 0.01;
+    price.bits = rng.Uniform() * 8;
+    price.rans_bytes = rng.Uniform() * static_cast<double>(cut.RowBytes(price.code));
     cut.codes.push_back(price);
   }
   return cut;
@@ -95,11 +97,40 @@ TEST(CutFile, WorthATryAreTheShortestCodeAndTheShortestWithoutDirections) {
                {.code = int4, .loss_most = 0.02},
                {.code = some, .loss_most = 0.01},
                {.code = half, .loss_most = 0.05}};
-  EXPECT_THAT(CodesWorthATry(cut, 0.001), testing::IsEmpty());
-  EXPECT_THAT(CodesWorthATry(cut, 0.005), testing::ElementsAre(int8));
-  EXPECT_THAT(CodesWorthATry(cut, 0.01), testing::ElementsAre(int8, some));
-  EXPECT_THAT(CodesWorthATry(cut, 0.02), testing::ElementsAre(int4)) << "shorter than rank 200";
-  EXPECT_THAT(CodesWorthATry(cut, 0.05), testing::ElementsAre(int4, half));
+  const auto worth = [&cut](double limit) {
+    std::vector<StateCode> codes;
+    for (const TriedCode& tried : CodesWorthATry(cut, limit)) codes.push_back(tried.code);
+    return codes;
+  };
+  EXPECT_THAT(worth(0.001), testing::IsEmpty());
+  EXPECT_THAT(worth(0.005), testing::ElementsAre(int8));
+  EXPECT_THAT(worth(0.01), testing::ElementsAre(int8, some));
+  EXPECT_THAT(worth(0.02), testing::ElementsAre(int4)) << "shorter than rank 200";
+  EXPECT_THAT(worth(0.05), testing::ElementsAre(int4, half));
+}
+
+TEST(CutFile, AnEntropyCoderIsWorthATryWhereItSparesATenth) {
+  PricedCut cut{.basis = PlainBasis(1, 256)};
+  const StateCode int8{.form = StateForm::kInt8}, int4{.form = StateForm::kInt4},
+      coded{.form = StateForm::kInt4, .rans = true};
+  cut.codes = {{.code = int8, .loss_most = 0.002, .rans_bytes = 0.91 * 272},
+               {.code = int4, .loss_most = 0.02, .rans_bytes = 0.89 * 144}};
+  EXPECT_THAT(CodesWorthATry(cut, 0.01),
+              testing::ElementsAre(TriedCode{.code = int8, .row_bytes = 272}));
+  EXPECT_THAT(CodesWorthATry(cut, 0.02),
+              testing::ElementsAre(TriedCode{.code = int4, .row_bytes = 144},
+                                   TriedCode{.code = coded, .row_bytes = 0.89 * 144}));
+}
+
+TEST(CutFile, OfBeforeThereWasAnEntropyCoderIsReadAsNotMeasured) {
+  CutFile file{.fingerprint = "0123abcd", .cuts = {{.basis = PlainBasis(1, 256)}}};
+  file.cuts[0].codes = {{.code = {.form = StateForm::kInt4}, .bits = 3.5, .rans_bytes = 120}};
+  std::string old = EncodeCutFile(file);
+  old = Edited(old, "\"bits\"", "\"x\"");
+  old = Edited(old, "\"rans_bytes\"", "\"y\"");
+  const CodePrice read = DecodeCutFile("m.cuts.json", old)->cuts[0].codes[0];
+  EXPECT_EQ(read.bits, 0);
+  EXPECT_EQ(read.rans_bytes, 0);
 }
 
 TEST(CutFile, ALossIsTheWorseOfBothMeasures) {

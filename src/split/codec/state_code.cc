@@ -6,6 +6,11 @@
 #include "split/codec/code_groups.h"
 
 namespace troupe {
+namespace {
+
+constexpr std::string_view kRansSuffix = "-rans";
+
+}  // namespace
 
 std::string_view ToString(StateForm form) {
   switch (form) {
@@ -38,9 +43,24 @@ std::optional<StateForm> StateFormFrom(std::string_view name) {
   return std::nullopt;
 }
 
+std::string NameOf(const StateCode& code) {
+  return fmt::format("{}{}", NameOf(code.form), code.rans ? kRansSuffix : "");
+}
+
+std::optional<StateCode> StateCodeFrom(std::string_view name) {
+  StateCode code;
+  code.rans = name.ends_with(kRansSuffix);
+  if (code.rans) name.remove_suffix(kRansSuffix.size());
+  const std::optional<StateForm> form = StateFormFrom(name);
+  if (!form || (code.rans && *form == StateForm::kFloat)) return std::nullopt;
+  code.form = *form;
+  return code;
+}
+
 std::string ToString(const StateCode& code) {
-  if (code.rank == 0) return fmt::format("all, {}", ToString(code.form));
-  return fmt::format("rank {}, {}", code.rank, ToString(code.form));
+  const std::string_view form = ToString(code.form), coder = code.rans ? ", rANS" : "";
+  if (code.rank == 0) return fmt::format("all, {}{}", form, coder);
+  return fmt::format("rank {}, {}{}", code.rank, form, coder);
 }
 
 std::size_t StateRowBytes(const StateCode& code, std::size_t width, std::size_t kept) {

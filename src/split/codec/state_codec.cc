@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 #include "kernels/axpy.h"
 #include "kernels/elementwise.h"
 #include "split/codec/code_groups.h"
+#include "split/codec/coded_rows.h"
 
 namespace troupe {
 namespace {
@@ -48,7 +50,7 @@ StateEncoder::StateEncoder(std::shared_ptr<const CutBasis> basis, StateCode code
       frame_{.layer = basis_->layer,
              .width = basis_->width,
              .kept = code.exact() ? 0 : static_cast<std::uint32_t>(basis_->kept.size()),
-             .code = code,
+             .code = code.plain(),
              .basis = DigestOf(*basis_, code)},
       others_(OthersThanKept(*basis_)),
       sizes_(kTogether),
@@ -68,6 +70,17 @@ std::vector<std::byte> StateEncoder::Encode(std::uint32_t first, std::span<const
   TROUPE_CHECK(rows.size() % width == 0 && count >= 1 && count <= kMostStateRows);
   frame_.first = first;
   frame_.rows = static_cast<std::uint32_t>(count);
+  std::vector<std::byte> message = EncodePlain(rows);
+  if (!code_.rans) return message;
+  StateFrame frame = frame_;
+  frame.code = code_;
+  std::vector<std::byte> shorter = NewFrame(frame);
+  AppendCodedRows(frame, RowsOf(std::span(std::as_const(message))), shorter);
+  return shorter.size() < message.size() ? shorter : message;
+}
+
+std::vector<std::byte> StateEncoder::EncodePlain(std::span<const float> rows) {
+  const std::size_t width = basis_->width, count = frame_.rows;
   std::vector<std::byte> message = NewFrame(frame_);
   const std::span<std::byte> out = RowsOf(std::span(message));
   if (code_.exact()) {
@@ -129,7 +142,7 @@ Status StateDecoder::CheckFrame(const StateFrame& frame) const {
     return InvalidArgument("states before layer {} of width {}, layer {} and width {} expected",
                            frame.layer, frame.width, basis_->layer, basis_->width);
   }
-  if (frame.code != code_) {
+  if (frame.code != code_ && frame.code != code_.plain()) {
     return InvalidArgument("states as {}, {} expected", ToString(frame.code), ToString(code_));
   }
   const std::size_t kept = code_.exact() ? 0 : basis_->kept.size();
@@ -184,7 +197,13 @@ void StateDecoder::DecodeSome(std::span<const std::byte> in, std::span<float> ro
 Result<StateDecoder::States> StateDecoder::Decode(std::span<const std::byte> message) {
   TROUPE_ASSIGN_OR_RETURN(const StateFrame frame, ReadFrame(message));
   TROUPE_RETURN_IF_ERROR(CheckFrame(frame));
-  const std::span<const std::byte> in = RowsOf(message);
+  std::span<const std::byte> in = RowsOf(message);
+  std::vector<std::byte> plain;
+  if (frame.code.rans) {
+    plain.resize(frame.rows_bytes());
+    TROUPE_RETURN_IF_ERROR(ReadCodedRows(frame, in, plain));
+    in = plain;
+  }
   const std::size_t width = frame.width, row_bytes = frame.row_bytes();
   States states{.first = frame.first, .rows = std::vector<float>(frame.rows * width)};
   if (code_.exact()) {

@@ -24,21 +24,23 @@ class StateEncoder {
   static Result<StateEncoder> Create(std::shared_ptr<const CutBasis> basis, StateCode code);
 
   const StateCode& code() const { return code_; }
+  // Of a row before an entropy coder: no message is longer than its head and such rows.
   std::size_t row_bytes() const { return frame_.row_bytes(); }
 
   // 1 to kMostStateRows rows of the basis' width, of which the first is at position `first` of its
-  // sequence, as a message (state_frame.h).
+  // sequence, as a message (state_frame.h). By an entropy coder only where that is shorter.
   std::vector<std::byte> Encode(std::uint32_t first, std::span<const float> rows);
 
  private:
   StateEncoder(std::shared_ptr<const CutBasis> basis, StateCode code);
+  std::vector<std::byte> EncodePlain(std::span<const float> rows);
   // Of some rows at once, so that the finders are read once for them.
   void Project(std::span<const float> rows);
 
   std::shared_ptr<const CutBasis> basis_;
   StateCode code_;
-  StateFrame frame_;
-  std::vector<std::uint32_t> others_;                  // channels that are not kept apart
+  StateFrame frame_;                   // of the next message, before an entropy coder
+  std::vector<std::uint32_t> others_;  // channels that are not kept apart
   std::shared_ptr<const std::vector<float>> columns_;  // of the finders: [others][rank]
   std::vector<float> sizes_;                           // of the rows that were projected
   std::vector<float> numbers_;                         // what crosses of each of them
@@ -52,7 +54,8 @@ class StateDecoder {
     std::uint32_t first = 0;  // position of the first row
     std::vector<float> rows;
   };
-  // kInvalidArgument: rows of another cut, code or basis. Beside Decode it may be asked by others.
+  // kInvalidArgument: rows of another cut, code or basis. Where an entropy coder is expected they
+  // may come without. Beside Decode it may be asked by others.
   Status CheckFrame(const StateFrame& frame) const;
   // As CheckFrame. kDataLoss: this is no such message, or a number that comes out is not finite.
   Result<States> Decode(std::span<const std::byte> message);

@@ -62,6 +62,32 @@ Reference SlowReference(const CutBasis& basis, std::uint32_t rank, std::span<con
   return found;
 }
 
+TEST(StateCodec, ByAnEntropyCoderTheSameRowsComeInNoMoreBytes) {
+  Rng rng(TestSeed());
+  int shorter = 0;
+  for (int round = 0; round < 60; ++round) {
+    const auto width = static_cast<std::uint32_t>(20 + rng.Below(200));
+    const Basis basis = RandomBasis(width, 16, rng, {3, 11});
+    StateCode code{.rank = static_cast<std::uint32_t>(round % 3 == 0 ? 1 + rng.Below(16) : 0),
+                   .form = round % 2 == 0 ? StateForm::kInt8 : StateForm::kInt4};
+    const std::vector<float> rows = RandomRows(1 + rng.Below(80), *basis, rng);
+    const std::vector<std::byte> plain = Encoded(basis, code, rows);
+    const std::vector<float> expected = ThereAndBack(basis, code, rows);
+    code.rans = true;
+    const std::vector<std::byte> coded = Encoded(basis, code, rows);
+    EXPECT_LE(coded.size(), plain.size());
+    shorter += coded.size() < plain.size() ? 1 : 0;
+    EXPECT_EQ(ThereAndBack(basis, code, rows), expected) << ToString(code);
+    // Without it as well, where it is expected; but not the other way round.
+    EXPECT_TRUE(StateDecoder::Create(basis, code)->Decode(plain).ok());
+    if (coded.size() < plain.size()) {
+      EXPECT_THAT(StateDecoder::Create(basis, code.plain())->Decode(coded).status().message(),
+                  HasSubstr("rANS, "));
+    }
+  }
+  EXPECT_GT(shorter, 20);
+}
+
 TEST(StateCodec, AnExactCodeGivesBackEveryBit) {
   Rng rng(TestSeed());
   for (int round = 0; round < 50; ++round) {

@@ -13,7 +13,7 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view kMagic = "TRST";
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kPlainVersion = 1, kRansVersion = 2;
 
 // Little-endian, like every machine that Troupe runs on.
 static_assert(std::endian::native == std::endian::little);
@@ -36,11 +36,14 @@ Status CheckHead(const Head& head) {
   if (std::string_view(head.magic.data(), head.magic.size()) != kMagic) {
     return Wrong("they do not begin with {}", kMagic);
   }
-  if (head.version != kVersion || head.zero != 0) {
-    return Wrong("version {}, {} expected", head.version, kVersion);
+  if ((head.version != kPlainVersion && head.version != kRansVersion) || head.zero != 0) {
+    return Wrong("version {}, {} or {} expected", head.version, kPlainVersion, kRansVersion);
   }
   if (head.form > static_cast<std::uint8_t>(kLastStateForm)) {
     return Wrong("form {}, 0 to {} expected", head.form, static_cast<int>(kLastStateForm));
+  }
+  if (head.version == kRansVersion && head.form == 0) {
+    return Wrong("floats by an entropy coder, codes expected");
   }
   if (head.width < 1 || head.width > kMostStateWidth) {
     return Wrong("width {}, 1 to {} expected", head.width, kMostStateWidth);
@@ -64,7 +67,7 @@ Status CheckHead(const Head& head) {
 
 std::vector<std::byte> NewFrame(const StateFrame& frame) {
   Head head{.magic = {},
-            .version = kVersion,
+            .version = frame.code.rans ? kRansVersion : kPlainVersion,
             .form = static_cast<std::uint8_t>(frame.code.form),
             .zero = 0,
             .width = frame.width,
@@ -76,7 +79,7 @@ std::vector<std::byte> NewFrame(const StateFrame& frame) {
             .basis = frame.basis};
   std::ranges::copy(kMagic, head.magic.begin());
   TROUPE_CHECK(CheckHead(head).ok());
-  std::vector<std::byte> message(kStateFrameBytes + frame.rows * frame.row_bytes());
+  std::vector<std::byte> message(kStateFrameBytes + (frame.code.rans ? 0 : frame.rows_bytes()));
   std::memcpy(message.data(), &head, sizeof head);
   return message;
 }
@@ -92,14 +95,20 @@ Result<StateFrame> ReadFrame(std::span<const std::byte> message) {
       .layer = head.layer,
       .width = head.width,
       .kept = head.kept,
-      .code = {.rank = head.rank, .form = static_cast<StateForm>(head.form)},
+      .code = {.rank = head.rank,
+               .form = static_cast<StateForm>(head.form),
+               .rans = head.version == kRansVersion},
       .basis = head.basis,
       .first = head.first,
       .rows = head.rows,
   };
   // 2^12 rows at most of 2^23 bytes: no overflow.
-  const std::size_t expected = frame.rows * frame.row_bytes();
-  if (message.size() - sizeof head != expected) {
+  const std::size_t expected = frame.rows_bytes();
+  if (frame.code.rans && message.size() - sizeof head >= expected) {
+    return Wrong("{} bytes of rows by an entropy coder, fewer than {} expected for {} rows",
+                 message.size() - sizeof head, expected, frame.rows);
+  }
+  if (!frame.code.rans && message.size() - sizeof head != expected) {
     return Wrong("{} bytes of rows, {} expected for {} rows", message.size() - sizeof head,
                  expected, frame.rows);
   }

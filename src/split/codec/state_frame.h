@@ -1,5 +1,6 @@
-// Rows that cross a cut, as one message: what they are, then their bytes. Pure: it knows how long a
-// row is and not what is in it (state_codec.h does). The format is docs/formats/states.md's.
+// Rows that cross a cut, as one message: what they are, then their bytes, or what an entropy coder
+// has made of them (coded_rows.h). Pure: it knows how long a row is and not what is in it
+// (state_codec.h does). The format is docs/formats/states.md's.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +26,17 @@ struct StateFrame {
   std::uint32_t first = 0;  // position of the first row in its sequence
   std::uint32_t rows = 0;
 
+  // Before an entropy coder.
   std::size_t row_bytes() const { return StateRowBytes(code, width, kept); }
+  std::size_t rows_bytes() const { return rows * row_bytes(); }
   bool operator==(const StateFrame&) const = default;
 };
 
-// The message, with rows of zeros: the caller writes them where they lie (RowsOf).
+// The message, with rows of zeros: the caller writes them where they lie (RowsOf). Of an entropy
+// coder: without rows, which the caller appends.
 std::vector<std::byte> NewFrame(const StateFrame& frame);
-// What the message says before its rows. kDataLoss unless its bytes are as many as that.
+// What the message says before its rows. kDataLoss unless its bytes are as many as that, or, of an
+// entropy coder, fewer.
 Result<StateFrame> ReadFrame(std::span<const std::byte> message);
 
 template <typename Byte>

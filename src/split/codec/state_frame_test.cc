@@ -35,6 +35,26 @@ TEST(StateFrame, IsReadAsItWasWritten) {
   }
 }
 
+TEST(StateFrame, OfAnEntropyCoderHasFewerBytesThanItsRowsAndNoFloats) {
+  const StateFrame frame{.layer = 2,
+                         .width = 8,
+                         .kept = 1,
+                         .code = {.rank = 3, .form = StateForm::kInt8, .rans = true},
+                         .basis = 7,
+                         .first = 16,
+                         .rows = 2};
+  std::vector<std::byte> message = NewFrame(frame);
+  ASSERT_EQ(message.size(), kStateFrameBytes);
+  message.resize(kStateFrameBytes + frame.rows_bytes() - 1);
+  EXPECT_EQ(ReadFrame(message).value(), frame);
+  message[5] = std::byte{0};
+  EXPECT_THAT(ReadFrame(message).status().message(), HasSubstr("floats by an entropy coder"));
+  message[5] = std::byte{1};
+  message.resize(message.size() + 1);
+  EXPECT_THAT(ReadFrame(message).status().message(),
+              HasSubstr("fewer than 26 expected for 2 rows"));
+}
+
 TEST(StateFrame, SaysWhatIsWrongWithIt) {
   const StateFrame good{.layer = 2,
                         .width = 8,
@@ -51,7 +71,7 @@ TEST(StateFrame, SaysWhatIsWrongWithIt) {
     return status.message();
   };
   EXPECT_THAT(refusal(0, 0), HasSubstr("do not begin with TRST"));
-  EXPECT_THAT(refusal(4, 9, 1), HasSubstr("version 9, 1 expected"));
+  EXPECT_THAT(refusal(4, 9, 1), HasSubstr("version 9, 1 or 2 expected"));
   EXPECT_THAT(refusal(5, 3, 1), HasSubstr("form 3, 0 to 2"));
   EXPECT_THAT(refusal(8, 0), HasSubstr("width 0, 1 to"));
   EXPECT_THAT(refusal(8, 1 << 21), HasSubstr("width 2097152"));

@@ -76,7 +76,7 @@ CloudRequest RandomCloudRequest(Rng& rng) {
   if (rng.Below(2) == 0) {
     asked.cut = CutAsk{.name = rng.Next(),
                        .layer = 1 + static_cast<std::uint32_t>(rng.Below(50)),
-                       .code = {.form = StateForm::kInt8},
+                       .code = {.form = StateForm::kInt8, .rans = rng.Below(2) == 0},
                        .basis = rng.Next()};
   }
   if (rng.Below(3) == 0) asked.request.timeout = std::chrono::milliseconds(1 + rng.Below(10'000));

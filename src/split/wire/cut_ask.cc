@@ -16,9 +16,8 @@ constexpr double kMostSeconds = 1e9;
 }  // namespace
 
 Json Record(const CutAsk& ask) {
-  return {{"name", ask.name},      {"layer", ask.layer},
-          {"rank", ask.code.rank}, {"form", NameOf(ask.code.form)},
-          {"basis", ask.basis},    {"prefix", ask.prefix},
+  return {{"name", ask.name},         {"layer", ask.layer}, {"rank", ask.code.rank},
+          {"form", NameOf(ask.code)}, {"basis", ask.basis}, {"prefix", ask.prefix},
           {"process", ask.process}};
 }
 
@@ -26,10 +25,10 @@ CutAsk ReadCutAsk(const JsonValue& json) {
   CutAsk ask;
   ask.name = json.At("name").Count(0, kMost64);
   ask.layer = static_cast<std::uint32_t>(json.At("layer").Count(1, kMostLayers));
+  const std::optional<StateCode> code = StateCodeFrom(json.At("form").String());
+  if (!code) json.At("form").Fail("floats, int8 or int4, or such codes with -rans");
+  ask.code = *code;
   ask.code.rank = static_cast<std::uint32_t>(json.At("rank").Count(0, kMostStateWidth));
-  const std::optional<StateForm> form = StateFormFrom(json.At("form").String());
-  if (!form) json.At("form").Fail("floats, int8 or int4");
-  ask.code.form = *form;
   ask.basis = json.At("basis").Count(0, kMost64);
   ask.prefix = json.At("prefix").Count(0, kMostStatePosition);
   ask.process = json.At("process").Count(0, kMost64);
