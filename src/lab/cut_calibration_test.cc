@@ -69,9 +69,9 @@ TEST_F(CalibratingACut, MoreBytesLoseLess) {
   // What codes say is fewer bits than they take.
   for (const CodePrice& price : cut->codes) {
     if (price.code.form == StateForm::kFloat) continue;
-    const double most = price.code.form == StateForm::kInt8 ? 8 : 4;
-    EXPECT_GT(price.bits, most / 2);
-    EXPECT_LT(price.bits, most);
+    const double all_bits = price.code.form == StateForm::kInt8 ? 8 : 4;
+    EXPECT_GT(price.bits, all_bits / 2);
+    EXPECT_LT(price.bits, all_bits);
     EXPECT_LE(price.rans_bytes, static_cast<double>(cut->RowBytes(price.code)));
   }
   EXPECT_LT(all4.rans_bytes, static_cast<double>(cut->RowBytes(all4.code)));
