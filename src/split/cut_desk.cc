@@ -311,16 +311,18 @@ void CutDesk::OnEncoded(const CutPlan& plan, const EncodedRows& encoded) {
   constexpr double kNewest = 0.25;
   const auto rows = static_cast<double>(encoded.rows);
   const double row_bytes = static_cast<double>(encoded.bytes) / rows;
+  // A short message is mostly its table, and says little of a whole one.
+  const double newest = kNewest * std::min(1.0, rows / static_cast<double>(plan.chunk));
   if (!plan.lossy) {
     if (!encoded.rans) return;
-    row_bytes_ += (row_bytes_ == 0 ? 1 : kNewest) * (row_bytes - row_bytes_);
+    row_bytes_ += (row_bytes_ == 0 ? 1 : newest) * (row_bytes - row_bytes_);
     return;
   }
   const auto found = known_.find({plan.layer, plan.code});
   if (found == known_.end()) return;
   double& seconds = found->second.cost.encode_seconds;
   seconds += kNewest * (encoded.seconds / rows - seconds);
-  if (encoded.rans) found->second.row_bytes += kNewest * (row_bytes - found->second.row_bytes);
+  if (encoded.rans) found->second.row_bytes += newest * (row_bytes - found->second.row_bytes);
 }
 
 double CutDesk::LeftSeconds() const {

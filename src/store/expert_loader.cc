@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kAlign = kDirectAlignment.count();
 
 // While the loop waits; a few tens of microseconds.
-constexpr std::uint64_t kComparedAtOnce = (256_KiB).count();
+constexpr std::uint64_t kComparedAtOnce = (64_KiB).count();
 
 std::uint64_t AlignDown(std::uint64_t n) { return n & ~(kAlign - 1); }
 

@@ -182,7 +182,7 @@ TEST_F(PrefetcherTest, CountsHowEarlyAndHowSurelyNeededLoadsWereForeseen) {
   EXPECT_EQ(foresight.from[0],
             (ForesightFrom{.named = 2, .likely = 2, .guesses = 2, .came_true = 2}));
   EXPECT_EQ(foresight.from[1],
-            (ForesightFrom{.named = 1, .likely = 1, .in_time = 1, .guesses = 2, .came_true = 1}));
+            (ForesightFrom{.named = 1, .likely = 1, .guesses = 2, .came_true = 1}));
 }
 
 TEST_F(PrefetcherTest, WhatWasReadAheadInTimeWasANeededLoadAndAResidentWasNot) {

@@ -156,7 +156,7 @@ Status TakeCoded(std::span<const std::byte>& in, std::uint16_t distinct,
     return state >= kLeast && state < kLeast << kWordBits;
   };
   if (!std::ranges::all_of(states, is_one)) return NoStream("that begins as none does");
-  std::vector<std::uint16_t> words(count + 1);  // one that none needs
+  std::vector<std::uint16_t> words(std::size_t{count} + 1);  // one that none needs
   std::memcpy(words.data(), in.data(), count * sizeof(std::uint16_t));
   in = in.subspan(count * sizeof(std::uint16_t));
   std::size_t at = 0;
