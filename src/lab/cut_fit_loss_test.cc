@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/rng.h"
 #include "lab/cut_fit.h"
 #include "testing/test_seed.h"
 
