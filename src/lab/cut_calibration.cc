@@ -42,6 +42,8 @@ Result<CutFitter> FitterOn(Engine& engine, std::uint32_t layer, const CutText& t
       layer, {.width = engine.config().width, .states = rows.states, .outputs = rows.outputs});
 }
 
+constexpr std::size_t kRowsOfMessage = 64;  // of those that an entropy coder is measured on
+
 // A code at work, and what an entropy coder would make of its messages.
 class MeasuredCodec {
  public:
@@ -59,23 +61,45 @@ class MeasuredCodec {
     if (encoder_.code().form != StateForm::kFloat) {
       TROUPE_ASSIGN_OR_RETURN(const StateFrame frame, ReadFrame(message));
       entropy_.Add(frame, RowsOf(std::span(message)));
-      std::vector<std::byte> coded;
-      AppendCodedRows(frame, RowsOf(std::span(message)), coded);
-      rans_bytes_ += std::min(coded.size(), frame.rows_bytes());
-      rows_ += frame.rows;
+      AddToMessages(frame, RowsOf(std::span(message)));
     }
     TROUPE_ASSIGN_OR_RETURN(StateDecoder::States states, decoder_.Decode(message));
     return std::move(states.rows);
   }
   double BitsACode() const { return entropy_.BitsACode(); }
-  double RansBytes() const {
+  // Of a row on average; behind the last row.
+  double RansBytes() {
+    if (!waiting_.empty()) CodeMessage(waiting_);
+    waiting_.clear();
     return rows_ == 0 ? 0 : static_cast<double>(rans_bytes_) / static_cast<double>(rows_);
   }
 
  private:
+  // How many rows cross together depends on the memory here; what is found may not.
+  void AddToMessages(const StateFrame& frame, std::span<const std::byte> rows) {
+    frame_ = frame;
+    waiting_.insert(waiting_.end(), rows.begin(), rows.end());
+    const std::size_t whole = kRowsOfMessage * frame.row_bytes();
+    std::size_t coded = 0;
+    for (; waiting_.size() - coded >= whole; coded += whole) {
+      CodeMessage(std::span(waiting_).subspan(coded, whole));
+    }
+    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(coded));
+  }
+
+  void CodeMessage(std::span<const std::byte> rows) {
+    frame_.rows = static_cast<decltype(frame_.rows)>(rows.size() / frame_.row_bytes());
+    std::vector<std::byte> coded;
+    AppendCodedRows(frame_, rows, coded);
+    rans_bytes_ += std::min(coded.size(), rows.size());
+    rows_ += frame_.rows;
+  }
+
   StateEncoder encoder_;
   StateDecoder decoder_;
   CodeEntropy entropy_;
+  StateFrame frame_;                // of the last rows
+  std::vector<std::byte> waiting_;  // rows for the next message
   std::size_t rans_bytes_ = 0, rows_ = 0;
 };
 
@@ -131,10 +155,11 @@ Bytes CutCalibrationBytes(const ModelConfig& config, const CutCalibrationOptions
   // row, for its beginning.
   const std::size_t windows = fitted_tokens / std::max<std::size_t>(1, options.window - 1) + 1;
   const Bytes rows(2 * (fitted_tokens + windows) * width * sizeof(float));
-  // Directions, and for each code with a rank the encoder's own.
-  // And of each code how often which occurs in each group of 32.
+  // Directions, and for each code with a rank the encoder's own. And of each code how often which
+  // occurs in each group of 32, and a message before and behind the entropy coder.
   const Bytes codecs((4 + 2 * ranks) * width * width * sizeof(float) +
-                     variants * (width / 32 + 1) * 256 * sizeof(std::uint64_t));
+                     variants * (width / 32 + 1) * 256 * sizeof(std::uint64_t) +
+                     variants * 4 * kRowsOfMessage * width);
   const Bytes passes = CutModel::BytesFor(config, variants, options.window * (2 + variants));
   return std::max(rows + CutFitter::BytesFor(width), codecs) + passes;
 }
