@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cluster/node_core.h"
+#include "cluster/plan/cluster_plan.h"
 #include "cluster/wire/ping.h"
 
 namespace troupe {
@@ -138,6 +139,23 @@ TEST_F(NodeCoreAlone, AnEpochThatLeavesNoneToComeIsRefused) {
   hello.plan_epoch = ~std::uint64_t{0};
   core_.OnFrame(1, Encode(hello), 0);
   EXPECT_EQ(Closed(), 1u);
+}
+
+TEST_F(NodeCoreAlone, AnOlderPlanThanTheOneInForceIsNotFollowed) {
+  const auto take = [this](std::uint64_t epoch) {
+    const ClusterPlan plan{
+        .epoch = epoch,
+        .model = ModelText(Other()),
+        .nodes = {{.name = "a",
+                   .held = std::vector<std::vector<std::uint32_t>>(kHelloGrid.layers),
+                   .come = {},
+                   .go = {}}}};
+    core_.OnPlan(epoch, ToJson(plan, kHelloGrid));
+    return core_.plan() ? core_.plan()->epoch : 0;
+  };
+  EXPECT_EQ(take(7), 7u);
+  EXPECT_EQ(take(6), 7u);
+  EXPECT_EQ(take(8), 8u);
 }
 
 TEST_F(NodeCoreAlone, TheStartOfAnotherNodeIsRefusedThoughThatIsAway) {
