@@ -32,7 +32,7 @@ class ArrivalOrder {
   // Whether the next bytes in order have come.
   bool HasMore() const { return next_ < pieces_.size() && pieces_[next_].came; }
 
-  // The next bytes in order that have come and were not taken yet: at most so many, of one piece.
+  // The next bytes in order that have come and were not taken yet: `most` at most, of one piece.
   Stretch Take(std::uint64_t most) {
     TROUPE_CHECK(HasMore() && most > 0);
     const Piece& piece = pieces_[next_];

@@ -374,22 +374,6 @@ TEST_P(ExpertLoaderTest, WhatComesBeforeAnEarlierPieceIsComparedAtTheEnd) {
   EXPECT_EQ(loader_->stats().compared_early, 0u);
 }
 
-TEST_P(ExpertLoaderTest, DemandIsComparedBeforeWhatIsReadAhead) {
-  store_->recorded = contents_;
-  Open(6, 2);
-  Request(0, Urgency::kPrefetch);
-  Request(1);
-  reader_->Hold(true);
-  std::vector<std::uint32_t> ended;
-  while (loader_->under_way() > 0) {
-    loader_->Wait();
-    for (const LoadEnd& end : loader_->TakeEnded()) ended.push_back(end.id.expert);
-    if (ended.size() == 1) break;
-  }
-  EXPECT_THAT(ended, ElementsAre(1));
-  EXPECT_EQ(loader_->stats().compared_early, GetParam() ? 2 * 8192 : 7'000 + 100);
-}
-
 // What a failed read has left in memory is nobody's: the checksum takes what came in its place.
 TEST_P(ExpertLoaderTest, AReadThatIsTriedAgainIsComparedOnce) {
   store_->recorded = contents_;

@@ -60,7 +60,7 @@ CodePrice CodePriceFrom(const JsonValue& json, const CutBasis& basis) {
       .kl = json.At("kl").Number(0, kMostNats),
       .loss = json.At("loss").Number(-1, kMostNats),
       .same_top = json.At("same_top").Number(0, 1)};
-  // Files of before there was an entropy coder have neither.
+  // Older files have neither.
   if (json.Has("bits")) price.bits = json.At("bits").Number(0, 8);
   if (json.Has("rans_bytes")) price.rans_bytes = json.At("rans_bytes").Number(0, kMostRowBytes);
   price.kl_most = json.At("kl_most").Number(price.kl, kMostNats);

@@ -24,7 +24,7 @@ struct CodePrice {
   double loss = 0, loss_most = 0;  // of perplexity, as a share; less than 0: a gain
   double same_top = 1;             // share of tokens with the same most likely one
   // Of a code of 8 or 4: what it says, by how often each occurs in its group. Of a row by the
-  // entropy coder, where messages were as long as that was measured with. 0: not measured.
+  // entropy coder, in messages of 64 rows. 0: not measured.
   double bits = 0, rans_bytes = 0;
 
   // Of perplexity: the worse of what it loses on the text and of what mean KL says that it would
