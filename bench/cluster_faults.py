@@ -20,6 +20,7 @@ SLOWED = 50  # times
 # goes to them.
 KINDS = ("kill", "hang", "cut in", "cut out", "deaf", "mute", "slow", "kill leader", "hang leader", "kill etcd", "hang etcd")
 RETURNS = ("kill", "hang", "deaf", "slow")  # whose end is looked at
+OUTAGE_S = 150  # of etcd, at the end: leases have ended long before
 
 
 class Hurt:
@@ -134,6 +135,18 @@ class Hurt:
         self.bench.bar(f"seconds until the speed is back after: {kind}", seconds, most=10)
         return {"before": before, "without": without, "seconds": seconds}
 
+    def without_etcd(self, seconds):
+        """Answers while etcd is away for minutes. Nobody plans then; once it is back one node leads again."""
+        before = self.users.asked
+        with self.etcd_hurt("kill"):
+            time.sleep(seconds)
+        asked = self.users.asked - before
+        wait_until_settled(self.nodes)
+        self.leader()
+        print(f"etcd away for {seconds} s: {asked} answers meanwhile", flush=True)
+        self.bench.bar("answers while etcd is away, a second", asked / seconds, least=0.1)
+        return asked
+
     def end(self):
         for node in self.nodes:
             node.end()
@@ -170,10 +183,12 @@ def faults(bench):
                 hurt.once(draw, kind, long)
             wait_until_settled(hurt.nodes)
             back = {kind: hurt.recovery(kind, window=4.0) for kind in (RETURNS[:1] if quick else RETURNS)}
+            outage = hurt.without_etcd(OUTAGE_S / 10 if quick else OUTAGE_S)
         print(f"{hurt.kinds}, of them long: {sum(hurt.long.values())}: {users.asked} answers under them, {users.lost} lost, "
               f"{users.wrong} wrong; {users.broken} died with their node, and were asked for again", flush=True)
         bench.bar("lost or wrong answers", users.lost + users.wrong, most=0)
         bench.bar("users whose node died and who did not get their answer later", users.broken - users.asked_again, most=0)
         wait_until_settled(hurt.nodes)
     return {"faults": hurt.kinds, "long": hurt.long, "asked": users.asked, "lost": users.lost, "wrong": users.wrong,
-            "broken": users.broken, "asked_again": users.asked_again, "recovery": back}
+            "broken": users.broken, "asked_again": users.asked_again, "recovery": back,
+            "answers_without_etcd": outage}

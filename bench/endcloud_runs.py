@@ -34,8 +34,8 @@ class Setting:
 
 
 @contextlib.contextmanager
-def cloud_and_ends(setting, place, cloud_parallel=8, end_parallel=4, more=()):
-    """A cloud and ends that choose places by that rule, and are told more; all of them measured before they are asked."""
+def cloud_and_ends(setting, places, cloud_parallel=8, end_parallel=4, more=()):
+    """A cloud and an end for each of these rules by which places are chosen; the ends are told more."""
     common = ["--ctx", CONTEXT, "--threads", 1, "--queue", 500]
     processors, nodes, relay = [], [], None
     try:
@@ -44,7 +44,7 @@ def cloud_and_ends(setting, place, cloud_parallel=8, end_parallel=4, more=()):
                      [*common, "--for-ends", "--parallel", cloud_parallel])
         nodes.append(cloud)
         relay = Delay(cluster_net.HOST, (setting.machines.address(CLOUD), HTTP_PORT), setting.round_trip_ms)
-        for i in range(setting.ends):
+        for i, place in enumerate(places):
             processors.append(Processors(f"end{i}", setting.end_processors))
             nodes.append(Node(Confined(setting.machines, processors[-1]), 1 + i, setting.troupe, setting.model,
                               [*common, "--slots", setting.end_slots, "--parallel", end_parallel, "--cloud", relay.address,
@@ -113,6 +113,19 @@ def engine_costs(machine, prompt_tokens, batch, here):
     row = (all_of_them - passes * one) / (prompt_tokens * (batch - passes))
     row = min(max(row, 2e-6), all_of_them / (prompt_tokens * batch))
     return {"pass_ms": 1000 * max(0.0, one - prompt_tokens * row), "row_ms": 1000 * row}
+
+
+def both_costs(cloud, end, prompt_tokens, batch):
+    return {"cloud": engine_costs(cloud, prompt_tokens, batch, here=False), "end": engine_costs(end, prompt_tokens, batch, here=True)}
+
+
+def middle_costs(before, after):
+    """Of what was measured before a load and after it: machines become slower and faster by some per cent within minutes."""
+    return {side: {what: (before[side][what] + after[side][what]) / 2 for what in before[side]} for side in before}
+
+
+def costs_text(costs):
+    return ", ".join(f"{side} {of['pass_ms']:.1f} ms a pass and {of['row_ms']:.3f} a row" for side, of in costs.items())
 
 
 def predicted(troupe, costs, setting, place, load):
@@ -229,29 +242,32 @@ def medians(seen):
     return Chat(*(statistics.median(getattr(one, name) for one in seen) for name in ("first", "between", "whole")), places=seen[-1].places)
 
 
-def chat(end, answers, prompt_tokens, answer_tokens, cloud=None, load=0):
-    """The answers of one user of an end, while `load` others keep the cloud busy. Without a number of prompt tokens they ask for texts to go on."""
+def chat(ends, answers, prompt_tokens, answer_tokens, cloud, load):
+    """The answers of the users of some ends, by name, who ask in turns, so that one answer is under way at a time, while `load`
+    others keep the cloud busy. Without a number of prompt tokens they ask for texts to go on."""
     def prompt(draw):
         return text_of(draw) if prompt_tokens is None else prompt_of(draw, prompt_tokens)
     over = asyncio.Event()
-    seen = []
+    seen = {name: [] for name in ends}
+    draws = {name: random.Random(f"chat {name}") for name in ends}  # the cloud has read nobody's prompt before
 
     async def other(draw):
         while not over.is_set():
             await ask(cloud.base, body(prompt(draw), answer_tokens))
 
-    async def user():
-        draw = random.Random("chat")
+    async def users():
         if load:
             await asyncio.sleep(3)
-        for _ in range(answers):
-            first, whole, text = await ask(end.base, body(prompt(draw), answer_tokens))
-            assert text is not None, "an answer was lost"
-            seen.append(Chat(first, (whole - first) / (answer_tokens - 1), whole))
+        for number in range(answers):
+            for name in in_turn(list(ends), number):
+                first, whole, text = await ask(ends[name].base, body(prompt(draws[name]), answer_tokens))
+                assert text is not None, "an answer was lost"
+                seen[name].append(Chat(first, (whole - first) / (answer_tokens - 1), whole))
         over.set()
 
     async def run():
-        await asyncio.gather(user(), *(other(random.Random(f"load {i}")) for i in range(load)))
+        await asyncio.gather(users(), *(other(random.Random(f"load {i}")) for i in range(load)))
     asyncio.run(run())
-    seen[-1].places = places_of(end.metrics())
+    for name, end in ends.items():
+        seen[name][-1].places = places_of(end.metrics())
     return seen
