@@ -48,7 +48,7 @@ def beyond(bench):
         print(f"{LAYERS} layers of {EXPERTS} experts of {expert_bytes / 2**20:.2f} MiB, {HELD} a node and room for {FREE} more; "
               f"prompts of at most {bench.options.characters} characters, {TOKENS} tokens; mean latency in s", flush=True)
         print(f"{'nodes':>5} {'Mbit/s':>7} {'alone':>7} {'uniform':>8} {'dancemoe':>9} {'local':>6} {'p95':>7}   losses: {'mean':>7} "
-              f"{'p95':>7} {'lost':>5} {'again':>6} {'in vain':>8} {'disk':>6}", flush=True)
+              f"{'p95':>7} {'losses':>6} {'again':>6} {'in vain':>8} {'disk':>6}", flush=True)
         for count in bench.options.nodes or NODES:
             for mbps in bench.options.speeds or SPEEDS:
                 setup = cluster_of(count, tasks, costs, mbps, expert_bytes)
@@ -66,7 +66,6 @@ def beyond(bench):
                              "from_disk": loaded / asked})
                 print(f"{count:>5} {mbps:>7} {alone['latency']['mean_s']:>7.3f} {uniform['latency']['mean_s']:>8.3f} "
                       f"{calm['latency']['mean_s']:>9.3f} {calm['local_ratio']:>6.1%} {calm['latency']['p95_s']:>7.3f} "
-                      f"          {lossy['latency']['mean_s']:>7.3f} {lossy['latency']['p95_s']:>7.3f} {lossy['losses']:>5} "
+                      f"          {lossy['latency']['mean_s']:>7.3f} {lossy['latency']['p95_s']:>7.3f} {lossy['losses']:>6} "
                       f"{lossy['begun_again']:>6} {lossy['unanswered_calls']:>8} {loaded / asked:>6.2%}", flush=True)
-                bench.bar(f"answers lost, {count} nodes at {mbps} Mbit/s", lossy["prompts"] - calm["prompts"], most=0, least=0)
     return rows

@@ -1,5 +1,6 @@
 """Parts of bench/cluster about one node that asks others: what it gains over its disk, and what a call costs."""
 import random
+import statistics
 import time
 
 import cluster_net
@@ -7,6 +8,8 @@ from cluster_runs import Loopback, nodes_of, serve, wait_until_settled
 
 EXPERTS = 256  # of the model: 8 layers of 32
 TOKENS = 24    # of an answer
+BUSY = 192     # experts that each node has memory for where all have users: a cluster can gain little there, and may lose
+ROUNDS = 3     # in which alone and together take turns
 
 
 def two(bench):
@@ -37,6 +40,38 @@ def two(bench):
               flush=True)
         bench.bar(f"together over alone, disk {disk or 'own'}", together / alone,
                   least=2 if disk and disk.startswith("1GiB") else 0.97)
+    return rows
+
+
+def busy(bench):
+    """Three nodes that are busy with their own users and miss a fourth of their experts: all alone, and together, in turns."""
+    tasks, rows = bench.tasks([1, 1, 1]), []
+    requests = [(0.0, i, prompt) for i, task in enumerate(tasks) for prompt in task.prompts[:12]]
+    for disk in ("1GiB/100us", None):
+        speeds, texts, rested = {False: [], True: []}, None, 0.0
+        for number in range(1 if bench.options.quick else ROUNDS):
+            for together in (False, True) if number % 2 == 0 else (True, False):
+                with cluster_net.machines(3, bench.options.mbps) as machines, \
+                        nodes_of(machines, bench.troupe, bench.model(16, 1), [BUSY] * 3, bench.common(disk), together,
+                                 bench.options.processors) as nodes:
+                    if together:
+                        wait_until_settled(nodes)
+                    for wanted in (requests[::3], requests):  # the first ones fill caches, and measure peers
+                        start = time.monotonic()
+                        seen = serve(nodes, wanted, TOKENS)
+                        seconds = time.monotonic() - start
+                    said = [one.text for one in sorted(seen, key=lambda one: one.task)]
+                    assert None not in said, "a request was lost"
+                    texts = texts or sorted(said)
+                    assert sorted(said) == texts, "other answers"
+                    speeds[together].append(len(seen) * TOKENS / seconds)
+                    if together:
+                        rested += sum(node.metrics()['troupe_cluster_layers_total{how="rested"}'] for node in nodes)
+        alone, together = (statistics.median(speeds[way]) for way in (False, True))
+        rows.append((disk or "the machine's own", alone, together, rested))
+        print(f"busy, disk {disk or 'own'}: alone {', '.join(f'{one:.0f}' for one in speeds[False])} tokens/s, together "
+              f"{', '.join(f'{one:.0f}' for one in speeds[True])}; {rested:.0f} layers did not ask as that costs more", flush=True)
+        bench.bar(f"busy: together over alone, disk {disk or 'own'}", together / alone, least=0.97)
     return rows
 
 

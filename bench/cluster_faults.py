@@ -19,7 +19,6 @@ SLOWED = 50  # times
 # "cut": of all that a machine gets or sends, its users' too; "deaf" and "mute": of what comes from other nodes and etcd, and
 # goes to them.
 KINDS = ("kill", "hang", "cut in", "cut out", "deaf", "mute", "slow", "kill leader", "hang leader", "kill etcd", "hang etcd")
-RETURNS = ("kill", "hang", "deaf", "slow")  # whose end is looked at
 OUTAGE_S = 150  # of etcd, at the end: leases have ended long before
 
 
@@ -66,13 +65,15 @@ class Hurt:
         self.kinds[kind] += 1
         time.sleep(draw.uniform(0, 0.8))
         seconds = self.lasts(draw, kind, long)
+        with self.hurt(kind, draw.randrange(NODES)):
+            time.sleep(seconds)
+
+    def hurt(self, kind, i):
+        """That kind of fault, within: of etcd, of the node that leads, or else of node i."""
         what, _, whom = kind.partition(" ")
         if whom == "etcd":
-            with self.etcd_hurt(what):
-                return time.sleep(seconds)
-        i = self.leader() if whom == "leader" else draw.randrange(NODES)
-        with self.node_hurt(what if whom == "leader" else kind, i):
-            time.sleep(seconds)
+            return self.etcd_hurt(what)
+        return self.node_hurt(what, self.leader()) if whom == "leader" else self.node_hurt(kind, i)
 
     @contextlib.contextmanager
     def etcd_hurt(self, what):
@@ -115,12 +116,12 @@ class Hurt:
             self.machines.limit(self.bench.options.mbps, only=i)
 
     def recovery(self, kind, window):
-        """Seconds from the end of what the node that holds most suffers, which has lasted until a plan does without it, until the
-        speed of all users is back at 90 %. If it comes to an end at all: 60 s are waited for."""
+        """Seconds from the end of what etcd, the node that leads or the one that holds most suffers, which has lasted until a plan does
+        without it, until the speed of all users is back at 90 %. If it comes to an end at all: 60 s are waited for."""
         time.sleep(2 * window)
         now = time.monotonic()
         before = self.users.speed(now - 2 * window, now)
-        with self.node_hurt(kind, LARGEST):
+        with self.hurt(kind, LARGEST):
             time.sleep(FORGET_S + 3)
             now = time.monotonic()
             without = self.users.speed(now - window, now)
@@ -135,17 +136,26 @@ class Hurt:
         self.bench.bar(f"seconds until the speed is back after: {kind}", seconds, most=10)
         return {"before": before, "without": without, "seconds": seconds}
 
-    def without_etcd(self, seconds):
-        """Answers while etcd is away for minutes. Nobody plans then; once it is back one node leads again."""
-        before = self.users.asked
+    def without_etcd(self, window):
+        """While etcd is away for minutes users are served as before, and nobody plans; once it is back one node leads again."""
+        time.sleep(window)
+        now = time.monotonic()
+        before, epochs = self.users.speed(now - window, now), self.epochs()
         with self.etcd_hurt("kill"):
-            time.sleep(seconds)
-        asked = self.users.asked - before
-        wait_until_settled(self.nodes)
+            time.sleep(OUTAGE_S - window)
+            leading, planned_in_it = [node.cluster()["leads"] for node in self.nodes], self.epochs() != epochs
+            time.sleep(window)
+            now = time.monotonic()
+            during = self.users.speed(now - window, now)
         self.leader()
-        print(f"etcd away for {seconds} s: {asked} answers meanwhile", flush=True)
-        self.bench.bar("answers while etcd is away, a second", asked / seconds, least=0.1)
-        return asked
+        wait_until_settled(self.nodes)
+        print(f"etcd away for {OUTAGE_S} s: {before:.0f} tokens/s before, {during:.0f} in the last {window:g} s of it", flush=True)
+        self.bench.bar("speed while etcd is away over that before", during / before, least=0.9)
+        self.bench.bar("nodes that lead, or plans that were made, while etcd is away", sum(leading) + planned_in_it, most=0)
+        return {"before": before, "during": during}
+
+    def epochs(self):
+        return [node.cluster()["plan"]["epoch"] for node in self.nodes]
 
     def end(self):
         for node in self.nodes:
@@ -182,8 +192,8 @@ def faults(bench):
             for kind, long in drawn(draw, bench.options.faults):
                 hurt.once(draw, kind, long)
             wait_until_settled(hurt.nodes)
-            back = {kind: hurt.recovery(kind, window=4.0) for kind in (RETURNS[:1] if quick else RETURNS)}
-            outage = hurt.without_etcd(OUTAGE_S / 10 if quick else OUTAGE_S)
+            back = {kind: hurt.recovery(kind, window=4.0) for kind in (KINDS[:1] if quick else KINDS)}
+            outage = None if quick else hurt.without_etcd(window=30.0)
         print(f"{hurt.kinds}, of them long: {sum(hurt.long.values())}: {users.asked} answers under them, {users.lost} lost, "
               f"{users.wrong} wrong; {users.broken} died with their node, and were asked for again", flush=True)
         bench.bar("lost or wrong answers", users.lost + users.wrong, most=0)
@@ -191,4 +201,4 @@ def faults(bench):
         wait_until_settled(hurt.nodes)
     return {"faults": hurt.kinds, "long": hurt.long, "asked": users.asked, "lost": users.lost, "wrong": users.wrong,
             "broken": users.broken, "asked_again": users.asked_again, "recovery": back,
-            "answers_without_etcd": outage}
+            "etcd_away": outage}

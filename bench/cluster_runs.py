@@ -181,8 +181,8 @@ class Seen:
     text: str = None  # absent: it was lost
 
 
-async def ask(base, body, token_came=lambda: None):
-    """A streamed completion: seconds to the first token and to the end, and the text."""
+async def ask(base, body, token_came=lambda: None, choice_came=lambda choice: None):
+    """A streamed completion: seconds to the first token and to the end, and the text; none if it was lost or refused."""
     host, port = base.removeprefix("http://").split(":")
     start = time.monotonic()
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -203,6 +203,7 @@ async def ask(base, body, token_came=lambda: None):
                     first = first or time.monotonic() - start
                     text += choice["text"]
                     token_came()
+                    choice_came(choice)
     finally:
         writer.close()
     return first, time.monotonic() - start, text if finished else None

@@ -79,14 +79,12 @@ def body(prompts, tokens):
     return {"prompt": prompts, "max_tokens": tokens, "temperature": 0, "ignore_eos": True}
 
 
-def measure_both(ends, prompt_tokens, answer_tokens):
-    """Each end has answered by itself and in the cloud, so that its costs are measured and no guess."""
+def first_requests(ends, prompt_tokens, answer_tokens):
+    """What ends are asked before anything is timed: caches fill, and ends that choose places see some answers."""
     draw = random.Random("warm")
 
     async def warm():
-        for _ in range(3):
-            await asyncio.gather(*(ask(end.base, {**body(prompt_of(draw, prompt_tokens), max(answer_tokens, 4)), "logprobs": 1})
-                                   for end in ends))  # logprobs: at the end
+        for _ in range(6):
             await asyncio.gather(*(ask(end.base, body(prompt_of(draw, prompt_tokens), max(answer_tokens, 4))) for end in ends))
     asyncio.run(warm())
 
@@ -138,13 +136,25 @@ def predicted(troupe, costs, setting, place, load):
     return json.loads(done.stdout)
 
 
+async def answers_of(node, wanted):
+    """The answers to the prompts of one request, in their order."""
+    texts = [""] * len(wanted["prompt"])
+
+    def came(choice):
+        texts[choice["index"]] += choice["text"]
+    _, _, finished = await ask(node.base, wanted, choice_came=came)
+    assert finished is not None, "an answer was lost or refused"
+    return texts
+
+
 def saturate(ends, seconds, together, batch, prompt_tokens, answer_tokens, seed=1):
     """Requests a second that are answered where each end always has `together` of them under way."""
     done = []
 
     async def user(end, draw, start):
         while time.monotonic() - start < seconds:
-            await ask(end.base, body([prompt_of(draw, prompt_tokens) for _ in range(batch)], answer_tokens))
+            _, _, text = await ask(end.base, body([prompt_of(draw, prompt_tokens) for _ in range(batch)], answer_tokens))
+            assert text is not None, "an answer was lost or refused"
             done.append(time.monotonic() - start)
 
     async def run():
@@ -166,21 +176,20 @@ def arrivals(per_second, seconds, seed):
 
 
 def arrive(ends, times, batch, prompt_tokens, answer_tokens, seed):
-    """Mean seconds from a request's arrival to its end, of arrivals at these times shared among the ends."""
+    """Of arrivals at these times shared among the ends: mean seconds from a request's arrival to its end, and what was answered."""
     draw = random.Random(f"prompts {seed}")
-    took = []
 
     async def one(at, end, prompts, start):
         await asyncio.sleep(max(0.0, start + at - time.monotonic()))
-        await ask(end.base, body(prompts, answer_tokens))
-        took.append(time.monotonic() - start - at)
+        answers = await answers_of(end, body(prompts, answer_tokens))
+        return time.monotonic() - start - at, answers
 
     async def run():
         start = time.monotonic()
-        await asyncio.gather(*(one(at, ends[i % len(ends)], [prompt_of(draw, prompt_tokens) for _ in range(batch)], start)
-                               for i, at in enumerate(times)))
-    asyncio.run(run())
-    return mean(took)
+        return await asyncio.gather(*(one(at, ends[i % len(ends)], [prompt_of(draw, prompt_tokens) for _ in range(batch)], start)
+                                      for i, at in enumerate(times)))
+    seen = asyncio.run(run())
+    return mean(seconds for seconds, _ in seen), [answers for _, answers in seen]
 
 
 def where_it_ran(metrics):

@@ -1,4 +1,4 @@
-"""The part `task` of bench/endcloud, the paper's: passes over 256 tokens, four at a time, of which a label comes back. Each way of
+"""The parts `task` and `rates` of bench/endcloud, the paper's task: passes over 256 tokens, four at a time, of which a label comes back. Each way of
 answering them beside what the simulator says of it."""
 import json
 import pathlib
@@ -24,6 +24,7 @@ ABLATIONS = [("without the pipeline", "cut int8", "cut int8 one chunk"), ("witho
              ("without the codec that loses 1 % at most, where it is sooner", "cut loss", "cut"),
              ("without the gate of groups", "end with groups", "end")]
 LEARNED = {GATE: gate_of_groups, LOSS: limit_of_loss}
+RATES_OF, FLUCTUATIONS = (16, 6), (0.0, 0.4)  # experts and ends
 SIMULATED = ("cloud", "end", "auto", "route-aware")
 
 
@@ -33,30 +34,41 @@ def changed_text(whole, without):
             f"and {without['below'] / whole['below']:.2f} below the cloud's rate{rows}")
 
 
-def loads_of(options, per_second):
-    """When requests come, by what a load is called: at 1.3 times what the cloud alone answers, at 0.52 times, and at the rates asked for."""
-    return {"over": runs.arrivals(1.3 * per_second, options.seconds, 1), "below": runs.arrivals(0.52 * per_second, options.seconds, 2),
-            **{f"{rate:g}/s": runs.arrivals(rate, options.seconds, 3) for rate in options.rates}}
+LOSSY = ("cut int8", "cut int8 one chunk", "cut loss", "end with groups")  # all others answer as the cloud alone does
+
+
+def around_saturation(options, per_second):
+    """When requests come, by what a load is called: at 1.3 times what the cloud alone answers, and at 0.52 times."""
+    return {"over": runs.arrivals(1.3 * per_second, options.seconds, 1), "below": runs.arrivals(0.52 * per_second, options.seconds, 2)}
+
+
+def at_rates(options, per_second):
+    del per_second
+    return {rate_name(rate): runs.arrivals(rate, options.seconds, 3) for rate in options.rates}
+
+
+def rate_name(rate):
+    return f"{rate:g}/s"
 
 
 def grown(before, after):
     return [{name: value - old.get(name, 0.0) for name, value in new.items()} for new, old in zip(after, before)]
 
 
-def measure(bench, setting, way, loads):
-    """What one way makes of these loads, or of those that follow from its own speed where it is the first; and the loads."""
+def measure(bench, setting, way, loads, fluctuation):
+    """What one way makes of these loads, or of those that a function makes of its own speed where it is the first; and the loads."""
     options, (name, place, more) = bench.options, way
     prose = ROOT / "tests" / "data" / "prose" / "mixed.txt"
     more = [LEARNED[word](options.troupe, setting.model, prose) if word in LEARNED else word for word in more]
     with runs.cloud_and_ends(setting, [place] * setting.ends, more=more) as (cloud, nodes), \
-            Fluctuation(setting.machines, options.mbps, options.fluctuation, 1):
-        runs.measure_both(nodes, TOKENS, ANSWER)
+            Fluctuation(setting.machines, options.mbps, fluctuation, 1):
+        runs.first_requests(nodes, TOKENS, ANSWER)
         before = runs.both_costs(cloud, nodes[0], TOKENS, BATCH) if name in SIMULATED else None
-        seen = {"per_second": runs.saturate(nodes, options.seconds, 3, BATCH, TOKENS, ANSWER)}
-        loads = loads or loads_of(options, seen["per_second"])
+        seen = {"per_second": runs.saturate(nodes, options.seconds, 3, BATCH, TOKENS, ANSWER), "answers": {}}
+        loads = loads(options, seen["per_second"]) if callable(loads) else loads
         for load, times in loads.items():
             counted = [node.metrics() for node in nodes]
-            seen[load] = runs.arrive(nodes, times, BATCH, TOKENS, ANSWER, load)
+            seen[load], seen["answers"][load] = runs.arrive(nodes, times, BATCH, TOKENS, ANSWER, load)
             seen[f"{load}_ran"] = runs.where_it_ran(grown(counted, [node.metrics() for node in nodes]))
         seen.update(runs.where_it_ran([node.metrics() for node in nodes]))
         if before:
@@ -64,27 +76,46 @@ def measure(bench, setting, way, loads):
     return seen, loads
 
 
-def print_seen(what, seen, rates):
-    print(f"task: {what}: {seen['per_second']:.2f} requests/s, mean {seen['over']:.3f} s at 1.3 times the cloud's rate, "
-          f"{seen['below']:.3f} s at 0.52" + "".join(f", {seen[f'{rate:g}/s']:.3f} s at {rate:g}/s" for rate in rates) +
+def measure_ways(bench, of, ends, experts, ways, loads, fluctuation):
+    """All of them under the same loads; exact ones answer the same."""
+    found = {}
+    with cluster_net.machines(1 + ends, bench.options.mbps) as machines:
+        setting = bench.setting(machines, experts, ends, bench.options.round_trip_ms)
+        for way in ways:
+            found[way[0]], loads = measure(bench, setting, way, loads, fluctuation)
+            print_seen(of, way[0], found[way[0]], loads)
+    answers = {name: seen.pop("answers") for name, seen in found.items()}
+    other = [name for name in found if name not in LOSSY and answers[name] != answers[ways[0][0]]]
+    bench.bar(f"{of}: exact ways with other answers than {ways[0][0]} only", len(other), most=0)
+    return found, loads, setting
+
+
+CALLED = {"over": "at 1.3 times the cloud's rate", "below": "at 0.52 times"}
+
+
+def print_seen(of, name, seen, loads):
+    print(f"{of}, {name}: {seen['per_second']:.2f} requests/s; mean " +
+          ", ".join(f"{seen[load]:.3f} s {CALLED.get(load, f'at {load}')}" for load in loads) +
           f"; answers {seen['at_end']:.0f} begun at ends, {seen['in_cloud']:.0f} in the cloud, {seen['cut']:.0f} of these cut; "
-          f"tokens {seen['end_tokens']:.0f} chosen at ends, {seen['cloud_tokens']:.0f} in the cloud"
-          + runs.lanes_text(seen) + runs.prediction_text("at 1.3", seen["over_ran"])
-          + runs.prediction_text("at 0.52", seen["below_ran"]), flush=True)
+          f"tokens {seen['end_tokens']:.0f} chosen at ends, {seen['cloud_tokens']:.0f} in the cloud" + runs.lanes_text(seen) +
+          "".join(runs.prediction_text(CALLED.get(load, f"at {load}"), seen[f"{load}_ran"]) for load in loads), flush=True)
 
 
 def bars(bench, of, found):
     auto, cloud, end = (found[place] for place in ("auto", "cloud", "end"))
     bench.bar(f"{of}: throughput over the sum of cloud and ends", auto["per_second"] / (cloud["per_second"] + end["per_second"]), least=0.9)
-    bench.bar(f"{of}: mean latency over cloud only's where that is saturated", auto["over"] / cloud["over"], most=0.33)
-    bench.bar(f"{of}: mean latency over end only's there", auto["over"] / end["over"], most=0.47)
-    bench.bar(f"{of}: mean latency below saturation over the better one's", auto["below"] / min(cloud["below"], end["below"]), most=1.02)
-    for rate in bench.options.rates:
-        load = f"{rate:g}/s"
-        if rate > cloud["per_second"]:
-            bench.bar(f"{of}, {load}: mean latency over cloud only's", auto[load] / cloud[load], most=0.33)
-        else:
-            bench.bar(f"{of}, {load}: mean latency over the better one's", auto[load] / min(cloud[load], end[load]), most=1.02)
+    bars_of_saturation(bench, of, "over", found)
+    bar_below_saturation(bench, of, "below", found)
+
+
+def bars_of_saturation(bench, of, load, found):
+    bench.bar(f"{of}: mean latency over cloud only's where that is saturated", found["auto"][load] / found["cloud"][load], most=0.33)
+    bench.bar(f"{of}: mean latency over end only's there", found["auto"][load] / found["end"][load], most=0.47)
+
+
+def bar_below_saturation(bench, of, load, found):
+    bench.bar(f"{of}: mean latency below saturation over the better one's", found["auto"][load] / min(found["cloud"][load], found["end"][load]),
+              most=1.02)
 
 
 def print_beside_the_paper(of, found, ends):
@@ -93,23 +124,39 @@ def print_beside_the_paper(of, found, ends):
           f"{auto / end * ends:.2f} times one end's (5.1)", flush=True)
 
 
+def ways_of(options, wanted):
+    return [way for way in TASK_WAYS if wanted is None or way[0] in wanted + ["cloud", "end", "auto"]]
+
+
 def task(bench):
     options, record = bench.options, []
-    ways = [way for way in TASK_WAYS if options.ways is None or way[0] in options.ways + ["cloud", "end", "auto"]]
     for experts in options.experts:
         for ends in options.ends:
-            of, found, loads = f"task, {experts} experts, {ends} ends", {}, None
-            with cluster_net.machines(1 + ends, options.mbps) as machines:
-                setting = bench.setting(machines, experts, ends, options.round_trip_ms)
-                for way in ways:
-                    found[way[0]], loads = measure(bench, setting, way, loads)
-                    print_seen(f"{experts} experts, {ends} ends, {way[0]}", found[way[0]], options.rates)
+            of = f"task, {experts} experts, {ends} ends"
+            found, loads, setting = measure_ways(bench, of, ends, experts, ways_of(options, options.ways), around_saturation, options.fluctuation)
             for what, whole, without in ABLATIONS:
                 if whole in found and without in found:
                     print(f"ablation: {experts} experts, {ends} ends, {what}: {changed_text(found[whole], found[without])}", flush=True)
             bars(bench, of, found)
             print_beside_the_paper(of, found, ends)
             record.append({"experts": experts, "ends": ends, "simulated": simulate(bench, of, setting, found, loads), **found})
+    return record
+
+
+def rates(bench):
+    """The same at some rates, behind links that do not change and that change much."""
+    options, record = bench.options, []
+    experts, ends = RATES_OF
+    for fluctuation in FLUCTUATIONS[-1:] if options.quick else FLUCTUATIONS:
+        of = f"rates, links that change by {100 * fluctuation:.0f} %"
+        found, loads, setting = measure_ways(bench, of, ends, experts, ways_of(options, []), at_rates, fluctuation)
+        for rate in options.rates:
+            load = rate_name(rate)
+            if rate > found["cloud"]["per_second"]:
+                bars_of_saturation(bench, f"{of}, {load}", load, found)
+            else:
+                bar_below_saturation(bench, f"{of}, {load}", load, found)
+        record.append({"fluctuation": fluctuation, "simulated": simulate(bench, of, setting, found, loads), **found})
     return record
 
 
