@@ -97,11 +97,11 @@ def engine_costs(machine, prompt_tokens, batch, here):
 
     async def took(prompts):
         seconds = []
-        for _ in range(12):
+        for _ in range(9):
             _, whole, text = await ask(machine.base, {**body([prompt_of(draw, prompt_tokens) for _ in range(prompts)], 1), **more})
             assert text is not None, "an answer was lost"
             seconds.append(whole)
-        return statistics.median(seconds[4:])  # the first ones fill caches
+        return statistics.median(seconds[2:])  # the first ones fill caches
 
     async def both():
         return await took(1), await took(batch)
