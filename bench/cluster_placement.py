@@ -81,16 +81,14 @@ def followed_nodes(bench, model, slots, more, together=True):
 def learn(nodes, warm, plan, **extra):
     """Lets nodes see what their users ask, and has them follow the plan that comes of it."""
     wait_until_settled(nodes)
-    first = nodes[0].cluster()["plan"]["epoch"]
     serve(nodes, warm, TOKENS, **extra)
     plan()
     wait_until_settled(nodes)
-    return nodes[0].cluster()["plan"]["epoch"] - first + 1
 
 
-def tell(name, by_node, whole, shares, more=""):
+def tell(name, by_node, whole, shares):
     print(f"{name:<18} {' '.join(f'{value:7.3f}' for value in by_node)}  mean {whole:7.3f} s  local {shares['memory']:5.1%}, "
-          f"peers {shares['elsewhere']:5.1%}, disk {shares['disk'] + shares['loading']:5.1%}{more}", flush=True)
+          f"peers {shares['elsewhere']:5.1%}, disk {shares['disk'] + shares['loading']:5.1%}", flush=True)
 
 
 def tell_bars(bench, means):
@@ -127,9 +125,8 @@ def placement(bench):
     for name, memory, together, more, choose in ways:
         extra = {} if choose is None else {"choose": choose}
         with followed_nodes(bench, model, memory, more, together) as (nodes, asks):
-            plans = 0
             if together:
-                plans = learn(nodes, warm, lambda: time.sleep(20), **extra)  # a report and a plan
+                learn(nodes, warm, lambda: time.sleep(20), **extra)  # a report and a plan
             else:
                 serve(nodes, warm, TOKENS, **extra)
             asks.look()
@@ -139,8 +136,7 @@ def placement(bench):
         expected = expected or answers
         assert answers == expected, f"{name}: other answers"
         means[name] = mean(one.seconds for one in seen)
-        tell(name, [mean(one.seconds for one in seen if one.task == i) for i in range(3)], means[name], asks.shares(learned),
-             f"; plans before the timed part {plans}")
+        tell(name, [mean(one.seconds for one in seen if one.task == i) for i in range(3)], means[name], asks.shares(learned))
         if together:
             courses[name] = asks.course()
     if options.plots and courses:
