@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 
 import cluster_net
-from cluster_placement import FACTOR, STREAM
+from cluster_placement import FACTOR, STREAM, Asks
 from cluster_runs import mean, nodes_of, planned, serve, wait_until_settled
 
 TOKENS = 24  # of an answer
@@ -136,7 +136,7 @@ def speeds(bench):
     draw = random.Random(options.seed)
     for task in tasks:
         task.prompts = draw.sample(task.prompts, PROMPTS)
-    live, rows = {}, []
+    live, shares, rows = {}, {}, []
     with cluster_net.machines(3, SPEEDS[-1]) as machines:
         with nodes_of(machines, bench.troupe, model, slots, bench.common(options.disk) + ["--plan-every-s", 15],
                       processors=options.processors) as nodes:
@@ -147,8 +147,13 @@ def speeds(bench):
             expert, dense, call = measured_costs(nodes, tasks, SPEEDS[-1])
             for mbps in SPEEDS:
                 machines.limit(mbps)
+                serve(nodes, planned(tasks, options.warm_seconds, seed=8), TOKENS)  # until nodes know these links
                 requests = planned(tasks, options.seconds, seed=options.seed)
+                asks = Asks(nodes)
+                asks.look()
                 live[mbps] = mean(one.seconds for one in serve(nodes, requests, TOKENS))
+                asks.look()
+                shares[mbps] = asks.shares()
     costs = {name: {"base_s": base, "each_s": each} for name, (base, each) in
              (("expert", expert), ("dense", dense), ("call", call))}
     costs |= {"bytes_per_token": ASK_BYTES, "bytes_per_answer": ANSWER_BYTES}
@@ -171,6 +176,7 @@ def speeds(bench):
             record = json.loads(done.stdout)
             predicted = record["latency"]["mean_s"]
             rows.append((mbps, live[mbps], predicted))
-            print(f"{mbps:5} Mbit/s: live {live[mbps]:.3f} s, simulated {predicted:.3f} s, local {record['local_ratio']:.1%}", flush=True)
+            print(f"{mbps:5} Mbit/s: live {live[mbps]:.3f} s, simulated {predicted:.3f} s; by the own memory {shares[mbps]['memory']:.1%} and "
+                  f"{record['local_ratio']:.1%}", flush=True)
             bench.bar(f"error of the prediction at {mbps} Mbit/s", abs(predicted / live[mbps] - 1), most=0.15)
     return {"costs": costs, "held": held, "means": rows}
