@@ -123,6 +123,14 @@ class Split(EndsAndCloud):
         return [self.end.metric(f'troupe_split_predicted_{what}_total{{way="{way}"}}')
                 for what in ("answers", "seconds", "took_seconds")]
 
+    def page(self):
+        with self.end.open("/metrics") as response:
+            return response.read().decode()
+
+    def lane_seconds(self, place):
+        return [self.end.metric(f'troupe_split_lane_seconds_total{{place="{place}",state="{state}"}}')
+                for state in ("busy", "idle")]
+
     def drafts(self, state):
         return self.end.metric(f'troupe_split_draft_tokens_total{{state="{state}"}}')
 
@@ -208,6 +216,9 @@ class Split(EndsAndCloud):
         for lane in ("end", "link", "cloud"):
             self.assertGreater(self.end.metric(f'troupe_split_cut_lane_seconds_total{{lane="{lane}",state="busy"}}'), 0)
         self.assertEqual(self.end.metric('troupe_split_cut_rows_total{code="lossy"}'), 0)
+        self.assertGreaterEqual(self.lane_seconds("end")[0],  # the layers before the cut are work
+                                0.9 * self.end.metric('troupe_split_cut_lane_seconds_total{lane="end",state="busy"}'))
+        self.assertTrue(1e3 < self.split("link_bytes_per_second") < 1e12, self.split("link_bytes_per_second"))
         self.assertGreater(self.cloud.metric("troupe_cloud_cut_rows_total"), 0)
         with self.disturbed(0.01, 0.2):
             give_up, answered = time.monotonic() + LONGEST, cut("answered")
@@ -242,6 +253,15 @@ class Split(EndsAndCloud):
                 self.assertLess(time.monotonic(), give_up, (cut("failed"), went_on, SEED))
                 ask_all()
 
+    def test_an_end_whose_cuts_lose_something_says_so_and_answers_exactly_where_there_is_a_limit(self):
+        self.pair("--place", "layers:1", "--cut-code", "int8")
+        self.wait_for_line(self.end, "the cloud is there")
+        self.assertEqual(self.end.ask("/props")["lossiness"], "cut prompts (int8)")
+        lossy = 'troupe_split_cut_rows_total{code="lossy"}'
+        self.end.ask("/v1/completions", {"prompt": PROMPTS[0] * 6, "max_tokens": 1, "quality": "0.5%"})
+        self.assertEqual(self.end.metric(lossy), 0)
+        self.wait(lambda: self.end.complete(PROMPTS[1] * 6, 1) is not None and self.end.metric(lossy) > 0, self.end)
+
     def test_a_cut_that_the_model_does_not_have_is_one_clear_line_and_the_end_serves_on(self):
         for options, said in ((["--place", "layers:99"], "a cut before layer 99, 1 to"),
                               (["--place", "layers:1", "--cut-code", "9999:int8"],
@@ -268,9 +288,39 @@ class Split(EndsAndCloud):
         self.assertGreaterEqual(self.drafts("guessed"), self.drafts("right"))
         self.assertGreaterEqual(self.cloud.metric('troupe_drafted_tokens_total{end="accepted"}'), 10)
         self.assertEqual(self.split("tokens_total", "end"), 0)
+        self.assertGreater(self.lane_seconds("end")[0], 0)  # guesses are work
         self.assertEqual(self.end.ask("/props")["lossiness"], "exact")
         self.wait_for_line(self.end, "an answer begins at the cloud with drafts of the end: as it was told")
         self.assertEqual(self.json_answer(self.end), self.as_json)
+
+    def test_figures_of_an_end_move_with_what_they_count_and_stay_within_bounds(self):
+        begun = time.monotonic()
+        self.pair("--place", "drafts")
+        self.wait_for_line(self.end, "the cloud is there")
+
+        def crossed():
+            return [self.end.metric(f'troupe_split_bytes_total{{direction="{way}"}}') for way in ("sent", "received")]
+        before = crossed()
+        give_up = time.monotonic() + LONGEST
+        while self.drafts("guessed") == 0:
+            self.assertLess(time.monotonic(), give_up)
+            self.ask_all(PROMPTS)
+        told = sum(self.split("tokens_total", place) for place in ("end", "cloud"))
+        for was, now in zip(before, crossed()):
+            self.assertGreater(now - was, told)  # a token is two bytes of a line at least
+        end, cloud = self.lane_seconds("end"), self.lane_seconds("cloud")
+        self.assertGreater(min(end[0], cloud[0]), 0)
+        self.assertAlmostEqual(sum(end), sum(cloud), delta=0.1)
+        self.assertLess(sum(end), time.monotonic() - begun)
+        for place in ("end", "cloud"):
+            self.assertTrue(0 <= self.split("unused_tokens_total", place) <= told)
+        self.assertEqual(self.split("wrong_total"), 0)
+        self.assertTrue(0 < self.split("round_trip_seconds") < LONGEST)
+        self.assertTrue(0 <= self.split("draft_ahead") <= 64)
+        self.assertTrue(0 <= self.split("draft_odds") <= 1)
+        self.wait(lambda: "troupe_device_power " in self.page(), self.end)  # it looks each three seconds
+        for name in ("power", "processors"):
+            self.assertTrue(0 < self.end.metric(f"troupe_device_{name}") <= 1, name)
 
     def test_a_cloud_that_is_killed_leaves_the_end_alone_until_another_one_is_there(self):
         self.pair("--place", "cloud")

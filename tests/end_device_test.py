@@ -88,7 +88,7 @@ class Device(EndsAndCloud):
         may, every = self.may_run(end)
         self.assertLessEqual(may, every // 2)
         self.assertEqual(end.ask("/props")["experts_in_memory"], may)
-        self.assertLessEqual(self.allowed(end), may)
+        self.assertLessEqual(self.allowed(end), every // 2)
 
     def test_an_end_with_a_named_budget_measures_nothing_and_tells_what_speed_would_allow(self):
         end = self.server(*NOBODY, "--slots", 10, env=self.env)

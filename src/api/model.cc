@@ -255,6 +255,10 @@ void ModelAccess::Between(Model& model, std::function<void()> errand) {
   model.impl_->batcher->Between(std::move(errand));
 }
 
+void ModelAccess::WeighPasses(Model& model, double share) {
+  model.impl_->batcher->WeighPasses(share);
+}
+
 bool ModelAccess::KeepsPrefixes(const Model& model) {
   return model.impl_->runner.limits().cache_page > 0;
 }

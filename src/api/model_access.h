@@ -39,7 +39,10 @@ class ModelAccess {
   // Has the engine's thread do something short between two passes. Without effect once the model is
   // closed.
   static void Between(Model& model, std::function<void()> errand);
-  // The same for who runs passes there. The model must outlive what is called by it.
+  // How much passes of requests that are started from now on tell of what passes take
+  // (RowSpeedMeter::set_new_share).
+  static void WeighPasses(Model& model, double share);
+  // As Between, for who runs passes there. The model must outlive what is called by it.
   static PassGaps GapsOf(Model& model);
 
   // Whether requests find what others have read of their texts.

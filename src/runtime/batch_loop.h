@@ -116,6 +116,12 @@ class BatchLoop {
     warned_of_target_ = false;
   }
 
+  // Of the passes to come, in what passes are said to take (RowSpeedMeter::set_new_share).
+  void set_speed_share(double share) {
+    meter_.set_new_share(share);
+    exact_meter_.set_new_share(share);
+  }
+
   std::size_t size() const { return waiting_.size() + active_.size(); }
   BatchCounters counters() const;
   // Those that run, and behind them those that wait; `most` at most.

@@ -56,6 +56,10 @@ class Batcher {
   void Between(std::function<void()> errand);
   // From such an errand: as BatchLoop's. REQUIRES: OnEngineThread.
   std::uint32_t RowsBetween(const RowSeconds& seconds, std::uint32_t most) const;
+  // Of the passes of requests that are submitted from now on, as BatchLoop::set_speed_share.
+  void WeighPasses(double share) {
+    Between([this, share] { loop_.set_speed_share(share); });
+  }
   // For the requests and passes to come. What waits already stays, even if there is room for less.
   void SetLimits(std::size_t queue, double target_seconds);
 

@@ -148,6 +148,17 @@ TEST_F(BatcherTest, TheQueueCanBecomeLongerAndShorterWhileRequestsWait) {
   EXPECT_TRUE(batcher->Submit(Request(3)).value()->Wait().ok());
 }
 
+TEST_F(BatcherTest, PassesThatAreNotLikeOthersTellNothingOfWhatPassesTake) {
+  FakeRunner runner({.vocabulary = kBatcherVocabulary});
+  const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
+  batcher->WeighPasses(0);
+  EXPECT_TRUE(batcher->Submit(Request(1)).value()->Wait().ok());
+  EXPECT_FALSE(batcher->counters().speed.prompt.measured());
+  batcher->WeighPasses(kUsualPassShare);
+  EXPECT_TRUE(batcher->Submit(Request(1)).value()->Wait().ok());
+  EXPECT_TRUE(batcher->counters().speed.prompt.measured());
+}
+
 TEST_F(BatcherTest, ARequestWaitsInTheQueueFromTheMomentItWasSubmitted) {
   FakeRunner runner({.vocabulary = kBatcherVocabulary});
   Door door;

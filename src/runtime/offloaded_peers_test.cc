@@ -307,6 +307,46 @@ TEST_F(OffloadedPeersTest, ADiskThatSlowsAfterManyLoadsIsNoticedAndPeersAreAsked
   EXPECT_GT(ask_some(200), 80u);
 }
 
+// What the peer says of itself is not how long it takes, as where its processor is busy.
+TEST_F(OffloadedPeersTest, WhereSharingIsReallySlowerItRestsAndIsTriedAgainAndRestsForLonger) {
+  constexpr Nanos kMs = 1'000'000, kRest = 30'000 * kMs;
+  peers_.set_latency(1e-4);
+  reader_->SetScript([&](const ReadRequest&) {
+    clock_.Advance(kMs);
+    return FakeReader::Fault::kNone;
+  });
+  const auto ask_some = [&](int layers) {
+    const std::size_t before = peers_.asked.size();
+    for (int i = 0; i < layers; ++i) {
+      Ask(static_cast<std::uint32_t>(i % 2), {static_cast<std::uint32_t>(i / 2 % 4)});
+      peers_.on_wait = [&] {
+        clock_.Advance(100 * kMs);
+        peers_.answers = {peers_.asked.back()};
+      };
+      while (experts_->Take(true).value().empty()) {
+      }
+    }
+    return peers_.asked.size() - before;
+  };
+  const auto report = [&] { return experts_->report().distribution.at(0); };
+  ask_some(20);  // from here on the disk's own speed is what counts
+  peers_.holds = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {1, 0}, {1, 1}, {1, 2}, {1, 3}};
+  EXPECT_GT(ask_some(400), 96u) << "the peer seems to be sooner";
+  EXPECT_TRUE(report().rests);
+  EXPECT_EQ(report().rests_begun, 1u);
+  const std::uint64_t rested = report().rested;
+  EXPECT_EQ(ask_some(100), 0u) << "it is not asked";
+  EXPECT_EQ(report().rested, rested + 100);
+  clock_.Advance(kRest);
+  EXPECT_GT(ask_some(400), 96u) << "it is tried again";
+  EXPECT_TRUE(report().rests);
+  EXPECT_EQ(report().rests_begun, 2u);
+  clock_.Advance(kRest);
+  EXPECT_EQ(ask_some(20), 0u) << "twice as long";
+  clock_.Advance(kRest);
+  EXPECT_GT(ask_some(20), 0u);
+}
+
 TEST_F(OffloadedPeersTest, ALayerThatIsCutShortLetsItsPeersGo) {
   peers_.holds = {{0, 1}};
   Ask(0, {1});

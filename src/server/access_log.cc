@@ -127,6 +127,11 @@ AccessLog::Counters AccessLog::counters() const {
   return counters_;
 }
 
+std::string AccessLog::trouble() const {
+  const MutexLock lock(mu_);
+  return trouble_;
+}
+
 void AccessLog::Main() {
   for (;;) {
     std::deque<std::string> lines;
@@ -141,6 +146,7 @@ void AccessLog::Main() {
     const MutexLock lock(mu_);
     counters_.written += lines.size() - lost;
     counters_.lost += lost;
+    trouble_ = problem_;
   }
 }
 
@@ -178,6 +184,7 @@ std::size_t AccessLog::Write(const std::deque<std::string>& lines) {
   const bool failed = done < lines.size();
   if (failed && !warned_) LogWarning("{}: requests go on without their lines in the log", problem);
   warned_ = failed;
+  problem_ = failed ? std::move(problem) : std::string();
   return lines.size() - done;
 }
 

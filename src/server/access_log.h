@@ -39,6 +39,8 @@ class AccessLog {
 
   void Add(const HttpEnded& ended);
   Counters counters() const;
+  // Why the last lines were lost, as a disk is full; empty: they were written.
+  std::string trouble() const;
 
  private:
   AccessLog(std::string path, LogStyle style, UniqueFd file);
@@ -53,12 +55,14 @@ class AccessLog {
   // The thread's:
   UniqueFd file_;
   bool warned_ = false;  // of a failure that goes on
+  std::string problem_;  // what that is; empty: there is none
   bool torn_ = false;    // the last line was not written to its end
   mutable Mutex mu_;
   CondVar changed_;
   std::deque<std::string> waiting_ TROUPE_GUARDED_BY(mu_);
   std::size_t waiting_bytes_ TROUPE_GUARDED_BY(mu_) = 0;
   Counters counters_ TROUPE_GUARDED_BY(mu_);
+  std::string trouble_ TROUPE_GUARDED_BY(mu_);
   bool ends_ TROUPE_GUARDED_BY(mu_) = false;
   std::thread thread_;  // last: it uses the others
 };

@@ -18,4 +18,9 @@ std::optional<AccessLog::Counters> AccessLogSwitch::counters() const {
   return log_->counters();
 }
 
+std::string AccessLogSwitch::trouble() const {
+  const MutexLock lock(mu_);
+  return log_ == nullptr ? std::string() : log_->trouble();
+}
+
 }  // namespace troupe

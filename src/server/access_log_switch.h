@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/mutex.h"
 #include "server/access_log.h"
@@ -19,6 +20,8 @@ class AccessLogSwitch {
   void Add(const HttpEnded& ended);
   // Since Set; absent: there is no log.
   std::optional<AccessLog::Counters> counters() const;
+  // As AccessLog's; empty where there is no log.
+  std::string trouble() const;
 
  private:
   mutable Mutex mu_;

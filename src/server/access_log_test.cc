@@ -84,6 +84,7 @@ TEST(AccessLog, AFullDiskCostsLinesAndNothingElse) {
   for (int i = 0; i < 50; ++i) log->Add(Ended());
   while (log->counters().lost < 50) std::this_thread::yield();
   EXPECT_EQ(log->counters().written, 0u);
+  EXPECT_THAT(log->trouble(), HasSubstr("/dev/full: "));
 }
 
 TEST(AccessLog, APipeThatNobodyReadsHoldsUpNobody) {

@@ -1,6 +1,7 @@
 // A model that is served, and what its requests get where they say nothing.
 #pragma once
 
+#include <troupe/lossiness.h>
 #include <troupe/model.h>
 
 #include <chrono>
@@ -43,8 +44,13 @@ struct ServiceOptions {
 struct ServedModel {
   std::unique_ptr<Model> model;  // null: it was closed, and the next one is not open yet
   ServiceOptions options;
-  // Requests are answered exactly, whatever else the model was opened for.
-  bool exact = false;
+  // What answers may lose, and how /props says it.
+  struct Quality {
+    Lossiness lossiness = Exact{};
+    std::string text = "exact";
+  };
+  // Whatever else the model was opened for; absent: as it was opened.
+  std::optional<Quality> quality = {};
   // Starts requests, and ends all that it has started, in place of the model, which may be only one
   // of those that answer; null: the model does.
   std::function<Result<Generation>(Request request, Callbacks callbacks)> start = {};
@@ -59,8 +65,8 @@ struct ServedModel {
   std::function<Json()> places = {};
   // What /cluster and /cluster/plan tell; null: the server is of no cluster.
   std::function<Json()> cluster = {}, cluster_plan = {};
-  // What a POST to /cluster/NAME does, by its name.
-  std::map<std::string, std::function<Status()>> cluster_orders = {};
+  // What a POST to /cluster/NAME does, by its name. It says what comes of that, in words.
+  std::map<std::string, std::function<Result<std::string>()>> cluster_orders = {};
 
   Result<Generation> Start(Request request, Callbacks callbacks) {
     if (start) return start(std::move(request), std::move(callbacks));

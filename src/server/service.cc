@@ -45,7 +45,7 @@ Service::Facts Service::FactsOf(const ServedModel& served) {
       .is_node = served.cluster != nullptr,
       .memory = std::make_shared<const RequestMemory>(
           std::max(kKeptByRequests, served.model->plan().requests))};
-  if (served.exact) facts.plan.lossiness = "exact";
+  if (served.quality) facts.plan.lossiness = served.quality->text;
   return facts;
 }
 

@@ -254,9 +254,9 @@ Status Service::FitAnswer(const Asked& asked, JobRequests& requests, JobOptions&
 
 void Service::Run(Asked asked, JobRequests requests, JobOptions options,
                   std::unique_ptr<AnswerFormat> format, Bytes kept, std::string_view endpoint) {
-  const OffloadOptions own = asked.use.served().exact
-                                 ? OffloadOptions()
-                                 : ModelAccess::EngineOf(asked.model()).offload_options();
+  const std::optional<ServedModel::Quality>& quality = asked.use.served().quality;
+  const OffloadOptions own = quality ? OffloadOptions{.lossiness = quality->lossiness}
+                                     : ModelAccess::EngineOf(asked.model()).offload_options();
   if (Status lossy = CheckLoss(requests.common, own); !lossy.ok()) {
     return Reply(endpoint, *asked.reply, format->Refusal(lossy));
   }

@@ -180,5 +180,23 @@ TEST_F(ServiceTest, WhoAsksForLessThanExactIsToldWhatThisServerMayLose) {
   }
 }
 
+TEST_F(ServiceTest, WhatAnswersLoseBesideTheModelIsToldAndLimited) {
+  service_.reset();
+  served_.quality = {.lossiness = LossLimit{0.01}, .text = "cut prompts (at most 1%)"};
+  service_ = std::make_unique<Service>(served_, pulse_);
+  router_ = std::make_unique<Router>(AccessRules());
+  service_->AddTo(*router_);
+  EXPECT_THAT(Start("GET", "/props")->body(),
+              HasSubstr(R"x("lossiness":"cut prompts (at most 1%)")x"));
+  const auto status = [this](const std::string& quality) {
+    return Post("/v1/completions",
+                fmt::format(R"({{"prompt":"a","max_tokens":1,"quality":"{}"}})", quality))
+        ->status();
+  };
+  EXPECT_EQ(status("0.5%"), 200);
+  EXPECT_EQ(status("exact"), 200);
+  EXPECT_EQ(status("fast"), 400);
+}
+
 }  // namespace
 }  // namespace troupe

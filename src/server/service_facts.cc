@@ -213,8 +213,10 @@ void Service::OnClusterOrder(std::string_view path, HttpReply& reply) {
     return Reply(path, reply,
                  ErrorResponse(Error(Code::kNotFound, "this server is of no cluster")));
   }
-  const Status done = use->served().cluster_orders.at(name)();
-  Reply(path, reply, done.ok() ? HttpResponse{.body = "{}"} : ErrorResponse(done));
+  const Result<std::string> done = use->served().cluster_orders.at(name)();
+  Reply(path, reply,
+        done.ok() ? HttpResponse{.body = Json{{"says", *done}}.Dump()}
+                  : ErrorResponse(done.status()));
 }
 
 // Without a model its counters are zero, as those of the next one are when it begins.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -17,6 +18,7 @@ namespace {
 constexpr std::size_t kMostOfError = 4096, kMostOfMessage = 300;
 constexpr std::size_t kMostOfBody = 1 << 16;  // of what is asked beside runs
 constexpr double kLongestWait = 1e6;          // seconds; whatever the cloud says
+constexpr double kSoon = 0.05;                // seconds, where a cloud without room says no time
 
 // It has no sequence in the cloud, and takes the place of none.
 bool IsBeside(const RunAsk& ask) { return ask.cut && ask.cut->prefix == 0; }
@@ -27,6 +29,20 @@ bool IsTroubleOfTheCloud(const Status& why) {
   return why.code() == Code::kUnavailable || why.code() == Code::kInternal ||
          why.code() == Code::kDataLoss;
 }
+
+// What has come back beside runs.
+struct Heard {
+  int status = 0;
+  std::string retry_after, body;
+
+  Status Judge() const {
+    constexpr int kTooMany = 429, kBusy = 503;
+    const Status why = JudgeCloud(status, body);
+    if (status != kTooMany && status != kBusy) return why;
+    const double seconds = std::strtod(retry_after.c_str(), nullptr);
+    return Status(why).WithRetryAfter(seconds > 0 ? std::min(seconds, kLongestWait) : kSoon);
+  }
+};
 
 std::string MessageIn(std::string_view body) {
   return InOneLine(ErrorMessageIn(body).substr(0, kMostOfMessage));
@@ -71,7 +87,9 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
         is_cut_(ask.cut.has_value()),
         is_beside_(IsBeside(ask)),
         left_(ask.left ? ask.left : std::make_shared<RunLeft>()),
-        prompt_tokens_(is_cut_ ? 0 : PromptTokensOf(ask.request)),
+        prompt_tokens_(is_cut_ ? 0 : TokensToRead(ask)),
+        kept_(is_cut_ ? 0 : PromptTokensOf(ask.request) - prompt_tokens_),
+        begun_(std::min(prompt_tokens_, ask.request.begun.size())),
         wanted_(ask.request.max_tokens -
                 std::min(ask.request.max_tokens, ask.request.begun.size())),
         events_(std::move(events)),
@@ -193,6 +211,10 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
     Measure(end);
     const bool is_told = !ended_;
     End();
+    // It has no cache, or has lost what was in it. Of the answer's own tokens it tells nothing.
+    if (kept_ > 0 && end.read > prompt_tokens_ - begun_ + KnownPrefixes::kTile) {
+      state_->known.Forget();
+    }
     Note(*state_, end.load, clock_.Now());
     if (state_->on_load) state_->on_load();
     if (is_told) events_.on_end(end.reason, {});
@@ -223,7 +245,9 @@ class CloudSource::Run : public std::enable_shared_from_this<CloudSource::Run> {
   const std::optional<std::uint64_t> name_;
   const bool is_cut_, is_beside_;
   const std::shared_ptr<RunLeft> left_;
-  const std::size_t prompt_tokens_, wanted_;  // wanted_: of its answer, at most
+  const std::size_t prompt_tokens_, kept_;  // to be read there, and those believed to be there
+  const std::size_t begun_;                 // of those to be read, of its answer
+  const std::size_t wanted_;                // of its answer, at most
   const RunEvents events_;
   const Nanos start_;
   HttpClient::Cancel cancel_;
@@ -288,7 +312,7 @@ TokenSource::Stop CloudSource::SendStates(std::uint64_t name, std::span<const st
       "POST", fmt::format("/split/states/{}", name), std::move(body),
       [on_receipt = std::move(on_receipt)](const Result<std::string>& answer) {
         if (answer.ok()) return on_receipt(DecodeStatesReceipt(*answer));
-        on_receipt(Error(Code::kResourceExhausted, "{}", answer.status().message()));
+        on_receipt(answer.status());
       },
       /*is_patient=*/true);
 }
@@ -303,6 +327,7 @@ void CloudSource::AskHello(std::function<void(const Result<CloudHello>& hello)> 
 }
 
 void CloudSource::OnHello(const CloudHello& hello, double round_trip_seconds) {
+  state_->is_known = true;
   state_->sequences = hello.sequences;
   state_->round_trip_seconds = round_trip_seconds;
   Note(*state_, hello.load, clock_.Now());
@@ -321,30 +346,29 @@ std::optional<PlaceCosts> CloudSource::Costs() const {
 TokenSource::Stop CloudSource::Ask(std::string method, std::string path, std::string body,
                                    std::function<void(const Result<std::string>& body)> on_answer,
                                    bool is_patient) {
-  struct Heard {
-    int status = 0;
-    std::string body;
-  };
   const auto heard = std::make_shared<Heard>();
   state_->bytes_sent += body.size();
-  return talks_.Start(
-      options_.cloud.url,
-      {.method = std::move(method),
-       .path = std::move(path),
-       .headers = HeadersFor(options_.cloud),
-       .body = std::move(body)},
-      {.on_head = [heard](const HttpResponse& head) { heard->status = head.status; },
-       .on_piece =
-           [heard, state = state_](std::string_view piece) {
-             state->bytes_received += piece.size();
-             heard->body += piece.substr(0, kMostOfBody - heard->body.size());
-           },
-       .on_end =
-           [heard, on_answer = std::move(on_answer)](const Status& status) {
-             const Status why = status.ok() ? JudgeCloud(heard->status, heard->body) : status;
-             on_answer(why.ok() ? Result<std::string>(heard->body) : why);
-           }},
-      is_patient);
+  return talks_.Start(options_.cloud.url,
+                      {.method = std::move(method),
+                       .path = std::move(path),
+                       .headers = HeadersFor(options_.cloud),
+                       .body = std::move(body)},
+                      {.on_head =
+                           [heard](const HttpResponse& head) {
+                             heard->status = head.status;
+                             heard->retry_after = HeaderOf(head.headers, "retry-after");
+                           },
+                       .on_piece =
+                           [heard, state = state_](std::string_view piece) {
+                             state->bytes_received += piece.size();
+                             heard->body += piece.substr(0, kMostOfBody - heard->body.size());
+                           },
+                       .on_end =
+                           [heard, on_answer = std::move(on_answer)](const Status& status) {
+                             const Status why = status.ok() ? heard->Judge() : status;
+                             on_answer(why.ok() ? Result<std::string>(heard->body) : why);
+                           }},
+                      is_patient);
 }
 
 }  // namespace troupe

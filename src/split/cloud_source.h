@@ -15,6 +15,7 @@
 #include "server/http/http_client.h"
 #include "split/cloud_queue.h"
 #include "split/cloud_talks.h"
+#include "split/flow/known_prefixes.h"
 #include "split/flow/place_costs.h"
 #include "split/token_source.h"
 #include "split/wire/cloud_hello.h"
@@ -65,8 +66,8 @@ class CloudSource final : public TokenSource {
 
   // Rows of the prompt of the run with a cut of that name, as docs/formats/states.md has them;
   // calls once they are through the cloud's layers, which may take as long as others are before
-  // them. That fails with kResourceExhausted, whatever the reason: whether the cloud is there, the
-  // run itself hears.
+  // them. That it fails is not told as trouble: whether the cloud is there, the run itself hears.
+  // With a retry_after() there was no room for them, and they may be sent again.
   using OnReceipt = std::function<void(const Result<StatesReceipt>& receipt)>;
   Stop SendStates(std::uint64_t name, std::span<const std::byte> message, OnReceipt on_receipt);
 
@@ -83,7 +84,11 @@ class CloudSource final : public TokenSource {
   std::optional<PlaceCosts> Costs() const;
   // Of these the wait for prompts that are read before.
   double ReadsSeconds() const { return state_->queue.ReadsSeconds(clock_.Now()); }
+  // What it has answered for this end. Who knows that it has begun anew has it forget.
+  KnownPrefixes& known() { return state_->known; }
   std::size_t runs() const { return state_->runs; }
+  // Whether a hello has said what it has.
+  bool is_known() const { return state_->is_known; }
   // For another run than of one token behind a cut.
   bool has_room() const { return state_->runs - state_->cut_runs < options_.most_runs; }
   std::uint64_t bytes_sent() const { return state_->bytes_sent; }
@@ -97,6 +102,8 @@ class CloudSource final : public TokenSource {
   struct State {  // that runs share
     PlaceMeter meter;
     CloudQueue queue;
+    KnownPrefixes known;
+    bool is_known = false;
     std::uint32_t sequences = 1;  // of the cloud
     double round_trip_seconds = 0;
     std::uint64_t bytes_sent = 0, bytes_received = 0;  // of bodies

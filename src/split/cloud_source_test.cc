@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "base/mutex.h"
 #include "server/http/http_server.h"
 #include "split/wire/cloud_line.h"
@@ -100,6 +104,42 @@ TEST_F(CloudSourceTest, TellsTokensAndTheEndAndMeasuresWhatTheyTook) {
   EXPECT_NEAR(source_->Costs()->wait_seconds, 5, 0.5) << "100 tokens of others are read before";
   EXPECT_GT(source_->bytes_sent(), 100u);
   EXPECT_GT(source_->bytes_received(), 60u);
+}
+
+TEST_F(CloudSourceTest, ACloudThatHasReadMoreThanWasBelievedHasLostWhatItHadKept) {
+  std::size_t read = 0;
+  answer_ = [&](HttpReply& reply) {
+    reply.Begin({});
+    reply.Write("[1]\n" + Encode(CloudEnd{.read = read}));
+    reply.End();
+  };
+  struct Case {
+    std::size_t begun = 0, kept = 0, read = 0;
+    bool has_lost = false;
+  };
+  for (const Case& one :
+       {Case{.read = 100}, Case{.kept = 80, .read = 20},
+        Case{.kept = 80, .read = 36},  // the last tile may be another
+        Case{.kept = 80, .read = 37, .has_lost = true},
+        Case{.kept = 80, .read = 68, .has_lost = true},  // it has the first 32
+        Case{.kept = 80, .read = 100, .has_lost = true}, Case{.begun = 70, .kept = 80, .read = 20},
+        Case{.begun = 70, .kept = 80, .read = 68, .has_lost = true}}) {
+    read = one.read;
+    source_->known().Remember("", std::vector<TokenId>(40, 9));
+    bool is_over = false;
+    Request request{.prompt = std::vector<TokenId>(100, 7),
+                    .begun = std::vector<TokenId>(one.begun, 5)};
+    request.max_tokens = 200;
+    (void)source_->Start({.request = std::move(request), .kept = one.kept},
+                         {.on_heard = [] {},
+                          .on_tokens = [](std::span<const TokenId>) {},
+                          .on_end = [&](FinishReason, const Usage&) { is_over = true; },
+                          .on_failure = [](const Status& why) { ADD_FAILURE() << why.message(); }});
+    client_.Run();
+    EXPECT_TRUE(is_over);
+    EXPECT_EQ(source_->known().texts(), one.has_lost ? 0u : 1u)
+        << one.read << " read, where " << one.kept << " were kept, behind " << one.begun;
+  }
 }
 
 TEST_F(CloudSourceTest, ARunThatWaitsKnowsForHowLongUntilItIsRead) {
@@ -231,17 +271,30 @@ TEST_F(CloudSourceTest, RowsThatWaitForTheirPassOrAreRefusedSayNothingOfTheCloud
   client_.Run();
   ASSERT_TRUE(receipt && receipt->ok()) << receipt->status().ToString();
   EXPECT_EQ((*receipt)->rows, 3u);
-  for (const int status : {404, 500, 503}) {
-    answer_ = [status](HttpReply& reply) { reply.Send({.status = status}); };
+  for (const auto& [status, code] :
+       {std::pair(404, Code::kFailedPrecondition), std::pair(500, Code::kUnavailable),
+        std::pair(503, Code::kResourceExhausted)}) {
+    answer_ = [status = status](HttpReply& reply) { reply.Send({.status = status}); };
     send();
     client_.Run();
-    EXPECT_EQ(receipt->status().code(), Code::kResourceExhausted) << status;
+    EXPECT_EQ(receipt->status().code(), code) << status;
+    EXPECT_EQ(receipt->status().retry_after() > 0, status == 503) << status;
   }
+  answer_ = [](HttpReply& reply) {
+    reply.Send({.status = 429, .headers = {{"Retry-After", "2"}}});
+  };
+  send();
+  client_.Run();
+  EXPECT_EQ(receipt->status().retry_after(), 2) << "as it says";
   receipt.reset();
   answer_ = [](HttpReply&) {};
   client_.After(std::chrono::milliseconds(100), send());
   client_.Run();
   EXPECT_FALSE(receipt) << "it was stopped";
+  server_.reset();
+  send();
+  client_.Run();
+  EXPECT_EQ(receipt->status().code(), Code::kUnavailable) << "nobody has refused them";
   EXPECT_THAT(troubles_, IsEmpty());
 }
 
@@ -253,6 +306,28 @@ TEST_F(CloudSourceTest, ARunThatIsSilentIsGivenUpAndThatIsTrouble) {
   EXPECT_EQ(failure_->code(), Code::kDeadlineExceeded);
   EXPECT_EQ(troubles_.size(), 1u);
   EXPECT_EQ(source_->runs(), 0u);
+}
+
+TEST_F(CloudSourceTest, WhereAConnectionIsDeadTheNextRequestHasANewOne) {
+  std::set<std::string> peers;  // each connection lives for one request
+  answer_ = [&](HttpReply& reply) {
+    const CloudHello hello{.proof = {.model = {1, 2}, .arithmetic = 3}, .context = 64};
+    if (peers.insert(asked_.peer).second) reply.Send({.body = Encode(hello)});
+  };
+  std::vector<Code> heard;
+  // Who is not to be given up has as long as the client waits.
+  const auto ask = [&](int times, bool is_given_up) {
+    heard.clear();
+    for (int i = 0; i < times; ++i) {
+      source_->AskHello([&](const auto& hello) { heard.push_back(hello.status().code()); });
+    }
+    if (is_given_up) client_.After(std::chrono::milliseconds(300), [&] { source_->OnTime(); });
+    client_.Run();
+    return heard;
+  };
+  EXPECT_THAT(ask(2, false), ElementsAre(Code::kOk, Code::kOk));
+  EXPECT_THAT(ask(1, true), ElementsAre(Code::kDeadlineExceeded));
+  EXPECT_THAT(ask(1, false), ElementsAre(Code::kOk));
 }
 
 TEST_F(CloudSourceTest, ACutThatTheCloudGivesUpIsNoTroubleOfTheCloud) {

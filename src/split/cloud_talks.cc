@@ -9,6 +9,7 @@ HttpClient::Cancel CloudTalks::Start(const HttpUrl& url, const HttpRequest& requ
                                      HttpListener listener, bool is_patient) {
   if (is_patient) return client_.Start(url, request, std::move(listener));
   const auto talk = std::make_shared<Talk>();
+  talk->url = url;
   talk->heard = clock_.Now();
   talk->on_end = std::move(listener.on_end);
   talk->cancel = client_.Start(
@@ -50,6 +51,7 @@ void CloudTalks::OnTime() {
   for (const auto& talk : silent) {
     if (std::exchange(talk->is_over, true)) continue;  // another one's end has cancelled it
     talk->cancel();
+    client_.Forget(talk->url);
     if (const auto on_end = std::exchange(talk->on_end, {}); on_end) {
       on_end(Error(Code::kDeadlineExceeded, "no word of the cloud in time"));
     }

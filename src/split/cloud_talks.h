@@ -21,11 +21,13 @@ class CloudTalks {
   // Must outlive what it has started, or that be cancelled. A patient one waits as the client does.
   HttpClient::Cancel Start(const HttpUrl& url, const HttpRequest& request, HttpListener listener,
                            bool is_patient = false);
-  // Ends those that were silent for too long with kDeadlineExceeded.
+  // Ends those that were silent for too long with kDeadlineExceeded. The next ones have connections
+  // of their own: what was idle beside a dead one would be as silent.
   void OnTime();
 
  private:
   struct Talk {
+    HttpUrl url;
     Nanos heard = 0;
     bool is_over = false;
     HttpClient::Cancel cancel;

@@ -56,6 +56,8 @@ TEST_F(CutAnswersTest, TheEndHasTheFirstLayersAndTheCloudTheOthersAndTheBytesAre
   ASSERT_EQ(state.cuts->counts.rows_before.size(), 1u);
   EXPECT_EQ(state.cuts->counts.rows_before.begin()->second, state.cuts->counts.rows);
   EXPECT_GT(state.cuts->counts.end.seconds(), 0);
+  EXPECT_GE(state.busy_seconds[0], 0.99 * state.cuts->counts.end.seconds())
+      << "the end is at work while it computes its layers";
   EXPECT_GT(state.cuts->counts.cloud.seconds(), 0);
   EXPECT_GT(state.cuts->seconds, 0);
   EXPECT_EQ(state.cuts->under_way, 0u);
@@ -153,6 +155,7 @@ TEST_F(CutAnswersTest, ACutOutsideOfTheModelIsToldInALineAndTheEndServesOn) {
   OpenCuttingCloud();
   OpenCuttingEnd("layers", {.tokens = kCutTokens, .layer = 8});
   EXPECT_THAT(said(), HasSubstr("no prompts are cut by layers: a cut before layer 8, 1 to 7"));
+  EXPECT_FALSE(end_->cuts_lose());
   EXPECT_EQ(end_->Start(Asking(1), {})->Wait()->tokens, Alone(Asking(1)).tokens);
   EXPECT_FALSE(end_->State().cuts);
 }
@@ -185,15 +188,20 @@ TEST_F(CutAnswersTest, ACloudThatTakesNoneIsAskedForWholeAnswers) {
   OpenCuttingEnd("layers");
   EXPECT_EQ(end_->Start(Asking(1), {})->Wait()->tokens, Alone(Asking(1)).tokens);
   EXPECT_EQ(end_->State().cuts->counts.begun, 0u);
+  EXPECT_THAT(said(), HasSubstr("no prompts are cut by layers: the cloud takes none"));
 }
 
-TEST_F(CutAnswersTest, LossyRowsAreCountedAndRequestsThatWantExactnessHaveNone) {
+TEST_F(CutAnswersTest, LossyRowsAreCountedAndRequestsThatWantExactnessOrALimitHaveNone) {
   OpenCuttingCloud();
   OpenCuttingEnd("layers", {.tokens = kCutTokens, .layer = 3, .code = {.form = StateForm::kInt8}});
   Request exact = Asking(2);
   exact.exact = true;
   EXPECT_EQ(end_->Start(exact, {})->Wait()->tokens, Alone(exact).tokens);
   EXPECT_EQ(end_->State().cuts->counts.lossy_rows, 0u);
+  Request limited = Asking(2);
+  limited.most_loss = 0.05;
+  EXPECT_EQ(end_->Start(limited, {})->Wait()->tokens, Alone(exact).tokens);
+  EXPECT_EQ(end_->State().cuts->counts.lossy_rows, 0u) << "nobody knows what the code loses";
   EXPECT_TRUE(end_->Start(Asking(2), {})->Wait().ok());
   const EndState state = end_->State();
   EXPECT_GT(state.cuts->counts.lossy_rows, 0u);
@@ -224,8 +232,14 @@ TEST_F(CutAnswersTest, AnEntropyCoderSparesBytesAndChangesNoAnswer) {
 
 TEST_F(CutAnswersTest, OfLossesByTheLinkAnEndSaysWhereNoCutThatItMakesHasACode) {
   OpenCuttingCloud();
-  OpenCuttingEnd("layers", {.tokens = kCutTokens, .layer = 3, .by_link = {{2, {}}}});
+  const std::vector<TriedCode> int8 = {{.code = {.form = StateForm::kInt8}, .row_bytes = 100}};
+  OpenCuttingEnd("layers", {.tokens = kCutTokens, .layer = 3, .by_link = {{2, int8}}});
   EXPECT_THAT(said(), HasSubstr("rows of cut prompts cross exactly: "));
+  EXPECT_FALSE(end_->cuts_lose()) << "the code is another layer's";
+  OpenCuttingEnd("layers", {.tokens = kCutTokens, .layer = 2, .by_link = {{2, int8}}});
+  EXPECT_TRUE(end_->cuts_lose());
+  OpenCuttingEnd("layers", {.tokens = kCutTokens, .layer = 3, .code = {.form = StateForm::kInt8}});
+  EXPECT_TRUE(end_->cuts_lose());
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ CutOptions WithoutBases(const CutOptions& options) {
                        .chunk = options.chunk,
                        .code = options.code,
                        .by_link = options.by_link,
+                       .most_loss = options.most_loss,
                        .bases = {},
                        .before = options.before};
   return others;
@@ -139,7 +140,10 @@ CutDesk::CutDesk(const Clock& clock, CloudSource& cloud, std::shared_ptr<Door> d
   process_ = (std::uint64_t{draw()} << kHalf) | draw();
 }
 
-CutDesk::~CutDesk() { door_->Close(); }
+CutDesk::~CutDesk() {
+  door_->Close();
+  work_->tell = [] {};
+}
 
 TokenSource::Stop CutDesk::StartFar(const RunAsk& ask, RunEvents events) {
   RunAsk own = ask;
@@ -170,7 +174,9 @@ Result<std::unique_ptr<CutDesk>> CutDesk::Create(Model& model, const Clock& cloc
     }
   }
   TROUPE_RETURN_IF_ERROR(desk->MeasureCodes());
-  if (say && !desk->options_.by_link.empty() && desk->ShorterNow().empty()) {
+  const bool by_link = !desk->options_.by_link.empty();
+  desk->loses_ = by_link ? !desk->ShorterNow().empty() : !desk->options_.code.exact();
+  if (say && by_link && !desk->loses_) {
     say("rows of cut prompts cross exactly: no code was measured of the layers they are cut "
         "before");
   }
@@ -187,6 +193,7 @@ std::optional<CutPlan> CutDesk::Plan(const AnswerTask& task) const {
   // The cloud reads the others itself, and has the logits of the last one by that.
   const std::size_t prefix = one_token ? 0 : WholeTilesBefore(tokens);
   const std::size_t cut = one_token ? tokens : prefix;
+  SayIfTooLong(cut);
   if (cut < 2 || cut > facts_.cloud_tokens || cut > lane_->most_positions() ||
       (!one_token && !MaySendKeys()) || pause_.IsPausedAt(clock_.Now()) ||
       under_way_ >= kMostUnderWay) {
@@ -219,6 +226,17 @@ std::optional<CutPlan> CutDesk::Plan(const AnswerTask& task) const {
     plan->seconds += facts_.cloud_read_seconds * static_cast<double>(tokens - prefix);
   }
   return plan;
+}
+
+void CutDesk::SayIfTooLong(std::size_t tokens) const {
+  const std::size_t most = std::min(facts_.cloud_tokens, lane_->most_positions());
+  if (!options_.layer || said_too_long_ || !cloud_.is_known() || tokens <= most) return;
+  said_too_long_ = true;
+  if (!say_) return;
+  say_(most == 0 ? "no prompts are cut by layers: the cloud takes none (its --cut-tokens)"
+                 : fmt::format("prompts of more than {} tokens are not cut by layers (--cut-tokens "
+                               "here and of the cloud): one of {} is read whole",
+                               most, tokens));
 }
 
 bool CutDesk::MaySendKeys() const {
@@ -359,7 +377,7 @@ TokenSource::Stop CutDesk::Start(const RunAsk& ask, bool exact, const CutPlan& p
     return [run = *run] { run->Stop(); };
   }
   OnCutOver(run.status());
-  door_->Post([failed, why = run.status()] {
+  door_->Post([failed, why = CutRun::OfTheEnd(run.status())] {
     if (*failed) (*failed)(why);
   });
   return [failed] { *failed = nullptr; };
@@ -368,21 +386,28 @@ TokenSource::Stop CutDesk::Start(const RunAsk& ask, bool exact, const CutPlan& p
 Result<CutWorld::RunLower> CutDesk::OpenLower(std::uint32_t layer, std::size_t tokens, bool keys) {
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<PartLane::Prompt> prompt,
                           lane_->Open({0, layer}, tokens));
-  return RunLower([this, prompt = std::move(prompt), keys](std::vector<TokenId> some,
-                                                           OnLower on_lower) {
-    lane_->Run(prompt,
-               {.tokens = std::move(some),
-                .wanted = PartLane::Wanted::kRows,
-                .most_keys_bytes = keys ? kMostMessage - kKeysFrameBytes : 0},
-               [type = lane_->pool().type(), door = door_,
-                on_lower = std::move(on_lower)](const PartLane::Outcome& outcome) {
-                 door->Post([on_lower, lower = Lower{.status = outcome.status,
-                                                     .rows = outcome.rows,
-                                                     .keys = MessagesOf(outcome.keys, type),
-                                                     .seconds = outcome.seconds,
-                                                     .ended = outcome.ended}] { on_lower(lower); });
-               });
-  });
+  return RunLower(
+      [this, prompt = std::move(prompt), keys](std::vector<TokenId> some, OnLower on_lower) {
+        ++work_->pieces;
+        work_->tell();
+        lane_->Run(prompt,
+                   {.tokens = std::move(some),
+                    .wanted = PartLane::Wanted::kRows,
+                    .most_keys_bytes = keys ? kMostMessage - kKeysFrameBytes : 0},
+                   [type = lane_->pool().type(), door = door_, work = work_,
+                    on_lower = std::move(on_lower)](const PartLane::Outcome& outcome) {
+                     door->Post([on_lower, work,
+                                 lower = Lower{.status = outcome.status,
+                                               .rows = outcome.rows,
+                                               .keys = MessagesOf(outcome.keys, type),
+                                               .seconds = outcome.seconds,
+                                               .ended = outcome.ended}] {
+                       on_lower(lower);
+                       --work->pieces;
+                       work->tell();
+                     });
+                   });
+      });
 }
 
 const std::shared_ptr<const CutBasis>& CutDesk::Basis(std::uint32_t layer, bool exact) const {

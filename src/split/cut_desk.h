@@ -38,6 +38,7 @@ struct CutOptions {
   // By layer, in place of that one code: rows cross by one of them where the link makes it worth a
   // loss and the time to write and read them, and exactly elsewhere.
   std::map<std::uint32_t, std::vector<TriedCode>> by_link = {};
+  std::optional<double> most_loss = {};    // of perplexity, that each of these loses
   std::vector<CutBasis> bases;             // that were fitted
   std::vector<std::uint32_t> before = {};  // of any layer: those that are looked at; empty: some
 };
@@ -82,6 +83,12 @@ class CutDesk final : public CutWorld {
   void SetFacts(const Facts& facts) { facts_ = facts; }
   // For a prompt and its answer; absent: it is not cut.
   std::optional<CutPlan> Plan(const AnswerTask& task) const;
+  // Whether rows are known to lose no more than that of perplexity. Any thread.
+  bool KeepsTo(double most_loss) const {
+    return options_.most_loss && *options_.most_loss <= most_loss;
+  }
+  // Whether rows may cross by a code that is not exact. Any thread.
+  bool loses() const { return loses_; }
   // What the end's engine still has to compute of those that are under way.
   double LeftSeconds() const;
   // Whether hardly any was cut yet, so that nobody can say what it takes.
@@ -90,6 +97,11 @@ class CutDesk final : public CutWorld {
   TokenSource::Stop Start(const RunAsk& ask, bool exact, const CutPlan& plan, RunEvents events);
   void OnTime();
   CutState State() const;
+
+  // Whether the end's engine has rows of these prompts; calls each time that it gets some or is
+  // done with them.
+  bool computes() const { return work_->pieces > 0; }
+  void TellOfWork(std::function<void()> tell) { work_->tell = std::move(tell); }
 
   // CutWorld
   Nanos Now() const override { return clock_.Now(); }
@@ -123,6 +135,8 @@ class CutDesk final : public CutWorld {
   std::span<const TriedCode> CodesByLink(std::uint32_t layer) const;
   Status MeasureCodes();
   bool MaySendKeys() const;
+  // Once, where prompts are always to be cut.
+  void SayIfTooLong(std::size_t tokens) const;
   // Of rows that cross exactly, or by a code.
   const std::shared_ptr<const CutBasis>& Basis(std::uint32_t layer, bool exact) const;
 
@@ -142,9 +156,15 @@ class CutDesk final : public CutWorld {
     double row_bytes = 0;  // as sent
   };
   std::map<std::pair<std::uint32_t, std::uint32_t>, Known> known_;
+  bool loses_ = false;    // as it was created
   double row_bytes_ = 0;  // as sent, of a lossy code without a choice; 0: none was
   Say say_, explain_;
   std::unique_ptr<PartLane> lane_;
+  struct Work {
+    std::size_t pieces = 0;
+    std::function<void()> tell = [] {};
+  };
+  const std::shared_ptr<Work> work_ = std::make_shared<Work>();  // may outlive the desk
   Facts facts_;
   CutMeter meter_;
   CutCounts counts_;
@@ -155,6 +175,7 @@ class CutDesk final : public CutWorld {
   double seconds_ = 0;
   GrowingPause pause_;
   std::string told_;
+  mutable bool said_too_long_ = false;
 };
 
 }  // namespace troupe

@@ -1,13 +1,21 @@
 // Which cuts a desk plans, by what it was told and has measured.
 #include "split/cut_desk.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
 
 #include "api/model_access.h"
 #include "api/tiny_model_for_test.h"
 
 namespace troupe {
 namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr std::uint32_t kLayer = 3;
 
@@ -16,8 +24,9 @@ class CutDeskTest : public testing::Test {
   void Open(CutOptions options) {
     options.tokens = 256;
     options.layer = kLayer;
-    desk_ = CutDesk::Create(*model_, clock_, cloud_, [](const std::function<void()>&) {},
-                            std::move(options), {}, {})
+    desk_ = CutDesk::Create(
+                *model_, clock_, cloud_, [](const std::function<void()>&) {}, std::move(options),
+                [this](const std::string& line) { said_.push_back(line); }, {})
                 .value();
     desk_->SetFacts({.own_read_seconds = 1e-3,
                      .cloud_read_seconds = 1e-4,
@@ -38,6 +47,7 @@ class CutDeskTest : public testing::Test {
   HttpClient client_{{}};
   CloudSource cloud_{client_, clock_, {}, [](const Status&) {}};
   std::unique_ptr<CutDesk> desk_;
+  std::vector<std::string> said_;
 };
 
 constexpr TriedCode kByInt8{.code = {.form = StateForm::kInt8}},
@@ -60,6 +70,25 @@ TEST_F(CutDeskTest, ByTheLinkRowsLoseSomethingOnlyWhereItIsSlowAndNeverForThoseT
   EXPECT_TRUE(longer && !longer->lossy) << "its keys and values are of exact rows";
   EXPECT_TRUE(desk_->EncoderFor(*exact, /*exact=*/true)->code().exact());
   EXPECT_EQ(desk_->EncoderFor(*shorter, /*exact=*/false)->code().form, StateForm::kInt8);
+}
+
+TEST_F(CutDeskTest, KeepsToALimitOnlyIfItsCodesWereMeasuredTo) {
+  Open({.by_link = {{kLayer, {kByInt8}}}, .most_loss = 0.01});
+  EXPECT_TRUE(desk_->KeepsTo(0.01));
+  EXPECT_FALSE(desk_->KeepsTo(0.005));
+  Open({.code = {.form = StateForm::kInt8}});
+  EXPECT_FALSE(desk_->KeepsTo(0.05)) << "nobody knows what it loses";
+}
+
+TEST_F(CutDeskTest, APromptThatIsTooLongForACutIsSaidOnceAndOnlyOfACloudThatIsKnown) {
+  Open({});
+  desk_->SetFacts({.own_read_seconds = 1e-3, .cloud_read_seconds = 1e-4, .cloud_tokens = 32});
+  EXPECT_FALSE(desk_->Plan(kMayLose));
+  EXPECT_THAT(said_, IsEmpty());
+  cloud_.OnHello({.cut_tokens = 32}, 1e-3);
+  EXPECT_FALSE(desk_->Plan(kMayLose));
+  EXPECT_FALSE(desk_->Plan(kMayLose));
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("prompts of more than 32 tokens are not cut")));
 }
 
 TEST_F(CutDeskTest, WhatWritingRowsTakesCountsAgainstACode) {

@@ -20,6 +20,10 @@ constexpr double kMostWaitSeconds = 10, kMostOfPlan = 3;
 // for them.
 constexpr std::size_t kMostSending = 4;
 
+// Before a message that found no room is sent again: so long, and twice as long by each time up to
+// the most; or longer if the cloud says so.
+constexpr double kFirstAgainSeconds = 0.05, kMostAgainSeconds = 1;
+
 std::vector<TokenId> CutTokens(const Request& request, const CutPlan& plan) {
   std::vector<TokenId> tokens = std::get<std::vector<TokenId>>(request.prompt);
   tokens.insert(tokens.end(), request.begun.begin(), request.begun.end());
@@ -99,11 +103,12 @@ void CutRun::TellWork() const {
 void CutRun::OnTime() {
   if (ended_ || over_) return;
   const auto self = shared_from_this();
+  SendNext();
   const bool waits_here = !stop_far_ || (!WaitsForCloud() && flow_.computed() < tokens_.size());
   if (waits_here) return TellWork();
   const double most = kMostWaitSeconds + kMostOfPlan * ask_.plan.seconds;
   if (WaitsForCloud() && SecondsBetween(moved_, world_.Now()) > most) {
-    End(Error(Code::kResourceExhausted, "the cloud has not taken the rows of a prompt in time"));
+    End(Error(Code::kDeadlineExceeded, "the cloud has not taken the rows of a prompt in time"));
   }
 }
 
@@ -124,7 +129,7 @@ void CutRun::Compute(const CutFlow::Chunk& chunk) {
 }
 
 void CutRun::OnLower(const CutFlow::Chunk& chunk, const CutWorld::Lower& lower) {
-  if (!lower.status.ok()) return End(lower.status);
+  if (!lower.status.ok()) return End(OfTheEnd(lower.status));
   const Nanos began = lower.ended - NanosOf(lower.seconds);
   for (BusyTime* const lane : {&end_, &world_.counts().end}) lane->Add(began, lower.ended);
   world_.meter().OnEnd(chunk.tokens, ask_.plan.layer, lower.seconds);
@@ -161,33 +166,65 @@ void CutRun::Send(const CutFlow::Chunk& chunk) {
   SendNext();
 }
 
+// What found no room and is due goes before what is new: it would wait as long as keys and values
+// take all places, and is given up if it has waited for too long.
 void CutRun::SendNext() {
-  while (sending_.size() < kMostSending && !(rows_waiting_.empty() && keys_waiting_.empty())) {
-    std::deque<Message>& from = rows_waiting_.empty() ? keys_waiting_ : rows_waiting_;
-    const Message message = std::move(from.front());
-    from.pop_front();
-    if (sending_.empty()) moved_ = world_.Now();
-    const std::uint64_t id = ++last_message_;
-    chunk_of_[id] = message.chunk;
-    // Also of an answer that is here already: what the last rows took is to be known.
-    sending_[id] = world_.SendStates(
-        ask_.name, message.bytes,
-        [self = shared_from_this(), id, bytes = message.bytes.size(), sent = world_.Now()](
-            const Result<StatesReceipt>& receipt) { self->OnReceipt(id, bytes, sent, receipt); });
+  const Nanos now = world_.Now();
+  while (sending_.size() < kMostSending) {
+    std::deque<Message>* from = &refused_;
+    auto next =
+        std::ranges::find_if(refused_, [&](const Message& one) { return one.again <= now; });
+    if (next == refused_.end()) {
+      from = rows_waiting_.empty() ? &keys_waiting_ : &rows_waiting_;
+      next = from->begin();
+      if (from->empty()) return;
+      if (sending_.empty() && refused_.empty()) moved_ = now;
+    }
+    Message message = std::move(*next);
+    from->erase(next);
+    Put(std::move(message));
   }
 }
 
-void CutRun::OnReceipt(std::uint64_t message, std::size_t bytes, Nanos sent,
-                       const Result<StatesReceipt>& receipt) {
-  sending_.erase(message);
-  const std::size_t chunk = chunk_of_.extract(message).mapped();
+void CutRun::Put(Message message) {
+  const std::uint64_t id = ++last_message_;
+  Sending& sending = sending_[id];
+  sending.message = std::move(message);
+  sending.sent = world_.Now();
+  world_.meter().OnSent();
+  // Also of an answer that is here already: what the last rows took is to be known.
+  sending.stop =
+      world_.SendStates(ask_.name, sending.message.bytes,
+                        [self = shared_from_this(), id](const Result<StatesReceipt>& receipt) {
+                          self->OnReceipt(id, receipt);
+                        });
+}
+
+// One that found no room, which others may leave. False: it is not worth another try.
+bool CutRun::KeepForLater(Message message, const Status& why) {
+  if (why.retry_after() <= 0) return false;
+  const Nanos now = world_.Now();
+  if (message.pause == 0) message.refused = now;
+  message.pause =
+      std::clamp(2 * message.pause, NanosOf(kFirstAgainSeconds), NanosOf(kMostAgainSeconds));
+  message.again = now + std::max(message.pause, NanosOf(why.retry_after()));
+  if (SecondsBetween(message.refused, message.again) > kMostWaitSeconds) return false;
+  refused_.push_back(std::move(message));
+  return true;
+}
+
+void CutRun::OnReceipt(std::uint64_t id, const Result<StatesReceipt>& receipt) {
+  auto found = sending_.extract(id);
+  if (found.empty()) return;
+  Sending& done = found.mapped();
   if (!receipt.ok()) {
-    if (!over_) End(receipt.status());
-    return;
+    world_.meter().OnLost();
+    if (over_) return;
+    if (!KeepForLater(std::move(done.message), receipt.status())) return End(receipt.status());
+    return SendNext();
   }
-  if (over_ && !answered_) return;
-  CountReceipt(*receipt, bytes, sent);
-  const bool is_through = --left_.at(chunk) == 0;
+  CountReceipt(*receipt, done.message.bytes.size(), done.sent);
+  const bool is_through = --left_.at(done.message.chunk) == 0;
   const CutFlow::Step next = is_through ? flow_.OnTaken() : CutFlow::Step();
   if (over_) return Report();
   SendNext();
@@ -204,7 +241,7 @@ void CutRun::CountReceipt(const StatesReceipt& receipt, std::size_t bytes, Nanos
     lane->Add(sent, sent + NanosOf(link));
   }
   CutMeter& meter = world_.meter();
-  meter.OnLink(bytes, link, world_.RoundTripSeconds());
+  meter.OnThrough(bytes, sent, sent + NanosOf(link), NanosOf(world_.RoundTripSeconds()));
   if (receipt.rows == 0) return;
   for (BusyTime* const lane : {&cloud_, &world_.counts().cloud}) {
     lane->Add(now - NanosOf(receipt.seconds), now);
@@ -222,6 +259,12 @@ void CutRun::Report() {
       end_.seconds(), link_.seconds(), cloud_.seconds()));
 }
 
+Status CutRun::OfTheEnd(const Status& why) {
+  const bool reads_as_the_clouds =
+      why.code() == Code::kResourceExhausted || why.code() == Code::kFailedPrecondition;
+  return reads_as_the_clouds ? Error(Code::kUnavailable, "{}", why.message()) : why;
+}
+
 void CutRun::EndCut(const Status& status) {
   if (std::exchange(over_, true)) return;
   answered_ = status.ok();
@@ -230,8 +273,12 @@ void CutRun::EndCut(const Status& status) {
   computed_.clear();
   rows_waiting_.clear();
   keys_waiting_.clear();
+  refused_.clear();
   if (!answered_) {
-    for (const auto& [id, stop] : std::exchange(sending_, {})) stop();
+    for (const auto& [id, sending] : std::exchange(sending_, {})) {
+      sending.stop();
+      world_.meter().OnLost();
+    }
   }
   if (answered_) ++world_.counts().answered;
   if (answered_ && ask_.plan.prefix > 0) ++world_.counts().went_on;

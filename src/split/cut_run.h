@@ -111,6 +111,8 @@ class CutRun : public std::enable_shared_from_this<CutRun> {
   std::size_t rows_left() const { return over_ ? 0 : tokens_.size() - flow_.computed(); }
   std::uint32_t layer() const { return ask_.plan.layer; }
   bool sends_keys() const { return !over_ && ask_.plan.prefix > 0; }
+  // A failure of this machine, by a code that is not taken for a refusal of the cloud.
+  static Status OfTheEnd(const Status& why);
   // Chunks of such a prompt that are computed and not in the cloud, at most.
   static constexpr std::size_t kMostAheadWithKeys = 2;
 
@@ -123,8 +125,15 @@ class CutRun : public std::enable_shared_from_this<CutRun> {
   void OnLower(const CutFlow::Chunk& chunk, const CutWorld::Lower& lower);
   void Send(const CutFlow::Chunk& chunk);
   void SendNext();
-  void OnReceipt(std::uint64_t message, std::size_t bytes, Nanos sent,
-                 const Result<StatesReceipt>& receipt);
+  struct Message {
+    std::size_t chunk = 0;  // by its first token
+    std::vector<std::byte> bytes;
+    // Where the cloud had no room: since when, how long it waits by now, and until when.
+    Nanos refused = 0, pause = 0, again = 0;
+  };
+  void Put(Message message);  // on the link
+  bool KeepForLater(Message message, const Status& why);
+  void OnReceipt(std::uint64_t id, const Result<StatesReceipt>& receipt);
   void CountReceipt(const StatesReceipt& receipt, std::size_t bytes, Nanos sent);
   void OnFirstToken();
   void TellWork() const;
@@ -149,15 +158,16 @@ class CutRun : public std::enable_shared_from_this<CutRun> {
     std::vector<float> rows;
     std::vector<std::vector<std::byte>> keys;
   };
-  struct Message {
-    std::size_t chunk = 0;  // by its first token
-    std::vector<std::byte> bytes;
+  struct Sending {
+    Message message;  // kept, as it may find no room
+    Nanos sent = 0;
+    TokenSource::Stop stop;
   };
-  std::map<std::size_t, Computed> computed_;            // by token
-  std::deque<Message> rows_waiting_, keys_waiting_;     // for a place on the link
-  std::map<std::size_t, std::size_t> left_;             // messages of a chunk that are not through
-  std::map<std::uint64_t, std::size_t> chunk_of_;       // that are on the link
-  std::map<std::uint64_t, TokenSource::Stop> sending_;  // the same
+  std::map<std::size_t, Computed> computed_;         // by token
+  std::deque<Message> rows_waiting_, keys_waiting_;  // for a place on the link
+  std::deque<Message> refused_;                      // for room in the cloud
+  std::map<std::size_t, std::size_t> left_;          // messages of a chunk that are not through
+  std::map<std::uint64_t, Sending> sending_;         // on the link
   std::uint64_t last_message_ = 0;
   TokenSource::Stop stop_far_;  // null: not begun, or over
   Nanos moved_ = 0;             // when the cloud last did something for it

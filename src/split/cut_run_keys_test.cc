@@ -34,6 +34,25 @@ TEST_F(CutToyTest, KeysAndValuesOfAllWholeTilesButTheLastTokenCrossBesideTheRows
   EXPECT_THAT(world.report(), testing::HasSubstr("a prompt of 64 tokens, cut before layer 2, 32"));
 }
 
+TEST_F(CutToyTest, AMessageThatFoundNoRoomGoesBeforeNewOnesOnceItIsDue) {
+  Rng rng(TestSeed());
+  Request request = Asked(rng, 3);
+  request.prompt = std::vector<TokenId>(272, 5);
+  request.begun.clear();
+  request.max_tokens = 3;
+  CutToy world(*tokenizer_, 1, /*faults=*/false);
+  world.chunk_ = 256;
+  world.most_positions_ = 16;
+  world.on_link_ = 10 * kToyTick;
+  world.refuses_first_ = true;  // the rows: 32 messages with keys and values wait behind them
+  const Answer answer = Run(world, request).first;
+  EXPECT_EQ(answer.tokens, ToyAnswer(*tokenizer_, world.clock(), request).tokens);
+  EXPECT_EQ(world.counts().went_on, 1u);
+  EXPECT_EQ(world.refused_, 1u);
+  EXPECT_GT(world.overtook(), 4u);
+  EXPECT_LT(world.overtook(), 20u) << "50 ms until it is due, and 10 on the link for each";
+}
+
 TEST_F(CutToyTest, TheCutIsOverWithTheFirstTokenAndTheAnswerIsNot) {
   Rng rng(TestSeed());
   Request request = Asked(rng, 40);

@@ -73,6 +73,71 @@ TEST_F(CutToyTest, ACloudThatLivesAndTakesNoRowsIsLeftAndItsMessagesAreStopped) 
   EXPECT_GT(world.stopped(), 0u);
 }
 
+TEST_F(CutToyTest, MessagesThatFindNoRoomAreSentAgainAndTheCutGoesOn) {
+  Rng rng(TestSeed());
+  for (const std::size_t tokens : {1, 3}) {
+    CutToy world(*tokenizer_, 1, /*faults=*/false);
+    world.no_room_until_ = 3'000 * kToyTick;
+    Request request = Asked(rng, tokens);
+    request.prompt = std::vector<TokenId>(64, 5);
+    const auto [answer, took] = Run(world, request);
+    EXPECT_EQ(answer.tokens, ToyAnswer(*tokenizer_, world.clock(), request).tokens);
+    EXPECT_EQ(world.cut_ok(), 1u);
+    EXPECT_EQ(world.cut_not(), 0u);
+    EXPECT_GT(world.refused_, 4u);
+    EXPECT_LT(world.refused_, 200u) << "it is not asked all the time";
+    EXPECT_LT(took, 10'000 * kToyTick);
+  }
+}
+
+TEST_F(CutToyTest, ACloudWithoutRoomForTenSecondsIsLeft) {
+  Rng rng(TestSeed());
+  CutToy world(*tokenizer_, 1, /*faults=*/false);
+  world.no_room_until_ = 60'000 * kToyTick;
+  const Request request = Asked(rng, 1);
+  const auto [answer, took] = Run(world, request);
+  EXPECT_EQ(answer.tokens, ToyAnswer(*tokenizer_, world.clock(), request).tokens);
+  EXPECT_EQ(world.cut_not(), 1u);
+  EXPECT_LT(took, 11'000 * kToyTick);
+}
+
+TEST_F(CutToyTest, OnlyWhatTheCloudRefusesIsCountedAsRefused) {
+  Rng rng(TestSeed());
+  const Request request = Asked(rng, 1);
+  using Counts = std::pair<std::uint64_t, std::uint64_t>;
+  const auto counts_of = [&](auto fail) {
+    CutToy world(*tokenizer_, 1, /*faults=*/false);
+    fail(world);
+    EXPECT_EQ(Run(world, request).first.tokens,
+              ToyAnswer(*tokenizer_, world.clock(), request).tokens);
+    EXPECT_EQ(world.cut_not(), 1u);
+    return Counts(world.flow().refusals, world.flow().failures);
+  };
+  const Counts refused(1, 0), failed(0, 1);
+  EXPECT_EQ(counts_of([](CutToy& world) { world.no_room_until_ = 60'000 * kToyTick; }), refused);
+  EXPECT_EQ(counts_of([](CutToy& world) { world.cloud_takes_ = 60'000 * kToyTick; }), failed)
+      << "rows that are not taken in time";
+  for (const Code code : {Code::kResourceExhausted, Code::kFailedPrecondition, Code::kDataLoss}) {
+    EXPECT_EQ(counts_of([code](CutToy& world) { world.end_fails_ = Error(code, "no room"); }),
+              failed)
+        << "at the end: " << static_cast<int>(code);
+  }
+}
+
+TEST_F(CutToyTest, MessagesThatShareTheLinkMeasureAllOfIt) {
+  Rng rng(TestSeed());
+  Request request = Asked(rng, 1);
+  request.prompt = std::vector<TokenId>(64, 5);
+  request.begun.clear();
+  request.max_tokens = 1;
+  CutToy world(*tokenizer_, 1, /*faults=*/false);
+  world.chunk_takes_ = world.cloud_takes_ = kToyTick;
+  world.on_link_ = 10 * kToyTick;  // four of eight messages are on their way at a time
+  Run(world, request);
+  const double carried = static_cast<double>(world.counts().bytes) / 0.08;
+  EXPECT_NEAR(world.meter().bytes_a_second(), carried, 0.1 * carried);
+}
+
 TEST_F(CutToyTest, WhatChunksTookIsWhatTheNextPlanGoesBy) {
   Rng rng(TestSeed());
   CutToy world(*tokenizer_, 1, /*faults=*/false);

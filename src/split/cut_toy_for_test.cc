@@ -138,17 +138,21 @@ Result<CutWorld::RunLower> CutToy::OpenLower(std::uint32_t layer, std::size_t to
     Lower lower;
     lower.rows.assign(all.end() - static_cast<std::ptrdiff_t>(some.size() * kToyWidth), all.end());
     for (std::uint32_t of = 0; keys && of < layer; ++of) {
-      const std::string bytes = ToyKeys(*read, of, first, some.size());
-      lower.keys.push_back(EncodeKeys({.type = KvType::kF16,
-                                       .first_layer = of,
-                                       .layers = 1,
-                                       .first = static_cast<std::uint32_t>(first),
-                                       .positions = static_cast<std::uint32_t>(some.size())},
-                                      std::as_bytes(std::span(bytes))));
+      for (std::size_t at = first; at < read->size(); at += most_positions_) {
+        const std::size_t positions = std::min(most_positions_, read->size() - at);
+        const std::string bytes = ToyKeys(*read, of, at, positions);
+        lower.keys.push_back(EncodeKeys({.type = KvType::kF16,
+                                         .first_layer = of,
+                                         .layers = 1,
+                                         .first = static_cast<std::uint32_t>(at),
+                                         .positions = static_cast<std::uint32_t>(positions)},
+                                        std::as_bytes(std::span(bytes))));
+      }
     }
     lower.seconds = 1e-9 * static_cast<double>(chunk_takes_);
     end_free_ = std::max(end_free_, Now()) + chunk_takes_;
     lower.ended = end_free_;
+    lower.status = end_fails_;
     if (faults_ && rng_.Below(60) == 0) lower.status = DataLoss("an expert cannot be read");
     At(end_free_, [lower, on_lower = std::move(on_lower)] { on_lower(lower); });
   });
@@ -241,6 +245,17 @@ std::size_t CutToy::Store(Far& far, const std::vector<std::byte>& bytes) {
   return 0;
 }
 
+bool CutToy::RefusesAsFirst(const std::vector<std::byte>& bytes) {
+  if (!refuses_first_) return false;
+  if (first_.empty()) {
+    first_ = bytes;
+    return true;
+  }
+  first_came_ |= bytes == first_;
+  if (!first_came_) ++overtook_;
+  return false;
+}
+
 void CutToy::Arrive(std::uint64_t name, const std::vector<std::byte>& bytes,
                     const OnReceipt& on_receipt) {
   if (link_ == Link::kHangs) return;
@@ -250,6 +265,13 @@ void CutToy::Arrive(std::uint64_t name, const std::vector<std::byte>& bytes,
     return;
   }
   const std::shared_ptr<Far> far = found->second;
+  if (RefusesAsFirst(bytes) || Now() < no_room_until_ || (faults_ && rng_.Below(12) == 0)) {
+    ++refused_;
+    return After(half_trip_, [on_receipt] {
+      if (!on_receipt) return;
+      on_receipt(Error(Code::kResourceExhausted, "no room").WithRetryAfter(0.05));
+    });
+  }
   const std::size_t rows = Store(*far, bytes);
   const Nanos takes = rows > 0 ? cloud_takes_ : 0;
   if (rows > 0) cloud_free_ = std::max(cloud_free_, Now()) + takes;

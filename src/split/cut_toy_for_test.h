@@ -56,7 +56,7 @@ class CutToy final : public AnswerWorld, public CutWorld {
   void OnWrongCloud() override { ADD_FAILURE() << "both say the same"; }
   void OnStall() override { ++stalls_; }
   void Explain(const std::string&) override {}
-  void OnOver(const AnswerFlow&, const Predicted&) override {}
+  void OnOver(const AnswerFlow& flow, const Predicted&) override { flow_ = flow.counts(); }
 
   // CutWorld
   std::uint32_t layers() const override { return kToyLayers; }
@@ -83,9 +83,17 @@ class CutToy final : public AnswerWorld, public CutWorld {
   std::uint64_t stalls() const { return stalls_; }
   Nanos far_began() const { return far_began_; }
   std::uint64_t stopped() const { return stopped_; }
+  const FlowCounts& flow() const { return flow_; }
+  // Messages that came until the one that was refused as the first came again.
+  std::size_t overtook() const { return overtook_; }
 
   bool far_at_once_ = true;
   std::size_t chunk_ = 8;
+  Nanos no_room_until_ = 0;          // in the cloud, for messages
+  std::uint64_t refused_ = 0;        // of these
+  bool refuses_first_ = false;       // of all messages, once
+  std::size_t most_positions_ = 64;  // of a message with keys and values
+  Status end_fails_;                 // by what its layers fail; OK: they do not
   Nanos chunk_takes_ = 3 * kToyTick, on_link_ = kToyTick, cloud_takes_ = 2 * kToyTick,
         half_trip_ = 2 * kToyTick, least_stall_ = 60'000 * kToyTick;
 
@@ -109,6 +117,7 @@ class CutToy final : public AnswerWorld, public CutWorld {
   void Tell(Far& far, Call call) {
     if (!far.over && link_ == Link::kUp) call();
   }
+  bool RefusesAsFirst(const std::vector<std::byte>& bytes);
   void Arrive(std::uint64_t name, const std::vector<std::byte>& bytes, const OnReceipt& on_receipt);
   std::size_t Store(Far& far, const std::vector<std::byte>& bytes);
   void MaybeChoose(const std::shared_ptr<Far>& far);
@@ -136,7 +145,11 @@ class CutToy final : public AnswerWorld, public CutWorld {
   std::uint64_t name_ = 0;
   std::vector<std::weak_ptr<CutRun>> runs_;
   Nanos far_began_ = 0;
-  std::uint64_t stopped_ = 0;  // messages
+  std::uint64_t stopped_ = 0;     // messages
+  std::vector<std::byte> first_;  // that was refused as the first; empty: none yet
+  bool first_came_ = false;       // again
+  std::size_t overtook_ = 0;
+  FlowCounts flow_;
   CutMeter meter_;
   CutCounts counts_;
   std::uint64_t cut_ok_ = 0, cut_not_ = 0, stalls_ = 0, encoded_ = 0;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "runtime/model_work.h"
@@ -13,6 +15,7 @@ Result<DeviceReport> DeviceWatch::Look(Nanos now) {
   DeviceReport report;
   TROUPE_ASSIGN_OR_RETURN(report.state, ReadDeviceState(options_.cpus, options_.root));
   const DeviceState& state = report.state;
+  if (!before_) first_cap_ = state.power_cap_watts;
   if (before_) report.free_processors = FreeProcessors(*before_, state.time, options_.cpus);
   before_ = state.time;
   const double cpus = std::max(options_.cpus, 1U);
@@ -23,12 +26,25 @@ Result<DeviceReport> DeviceWatch::Look(Nanos now) {
     processors = std::clamp(*report.free_processors / cpus, kLeast, processors);
     processors = processors_.Follow(processors, now);
   }
-  const double power =
-      PowerShare(state.battery, state.discharging, state.power_cap_watts, state.power_most_watts);
+  const double battery = BatteryShare(state.battery, state.discharging);
+  const double power = std::min(battery, CapShare(state.power_cap_watts, first_cap_));
+  report.battery_power = battery_.Follow(battery, now);
   report.share = {
       .processors = processors, .memory = for_experts_, .power = power_.Follow(power, now)};
   report.capability = CapabilityOf(report.share, options_.needs, options_.limits);
   return report;
+}
+
+Status WaitForLoad() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  return OkStatus();
+}
+
+Result<DeviceReport> LookTwice(DeviceWatch& watch, const Clock& clock,
+                               const std::function<Status()>& between) {
+  TROUPE_RETURN_IF_ERROR(watch.Look(clock.Now()).status());
+  TROUPE_RETURN_IF_ERROR(between());
+  return watch.Look(clock.Now());
 }
 
 ExpertNeeds NeedsOf(const ModelConfig& config, const ExpertLayouts& layouts,

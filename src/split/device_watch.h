@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,9 @@ struct DeviceReport {
   DeviceState state;
   std::optional<double> free_processors;  // absent at the first look
   DeviceShare share;
+  // The part of its power that the battery leaves. By this passes are weighed that are measured as
+  // the device serves: what they take holds the cap of the moment.
+  double battery_power = 1;
   Capability capability;
 };
 
@@ -41,15 +45,25 @@ class DeviceWatch {
     for_experts_ = memory.value_or(options_.for_experts);
   }
 
-  // Shares follow only what lasts, but for the second look, which is the first that knows all.
+  // Shares follow only what lasts, but for the second look, which is the first that knows all. The
+  // power cap of the first look is taken for that under which speeds were measured.
   Result<DeviceReport> Look(Nanos now);
 
  private:
   const Options options_;
   Bytes for_experts_;
   std::optional<ProcessorTime> before_;
-  SteadyNumber processors_, power_;
+  std::optional<double> first_cap_;
+  SteadyNumber processors_, power_, battery_;
 };
+
+// Takes as long as the load of a device needs to show.
+Status WaitForLoad();
+
+// Two looks, as the load shows only between two. `between` takes a while: some tenths of a second,
+// by itself or with something else to do. The clock must be that of later looks.
+Result<DeviceReport> LookTwice(DeviceWatch& watch, const Clock& clock,
+                               const std::function<Status()>& between = WaitForLoad);
 
 // What a model's experts take: their bytes, and what computing one was measured to take.
 ExpertNeeds NeedsOf(const ModelConfig& config, const ExpertLayouts& layouts,

@@ -78,6 +78,40 @@ TEST_F(DeviceWatchTest, AnEmptyBatteryLeavesLessToRun) {
   EXPECT_EQ(DescribePower(report.state), "battery 5 %, discharging");
 }
 
+TEST_F(DeviceWatchTest, ACapThatWasThereAsSpeedsWereMeasuredIsNotCountedOnceMore) {
+  const auto cap = [this](int watts) {
+    const std::string zone = "/sys/class/powercap/intel-rapl:0";
+    Write(zone + "/constraint_0_name", "long_term\n");
+    Write(zone + "/constraint_0_power_limit_uw", fmt::format("{}000000\n", watts));
+    Write(zone + "/constraint_0_max_power_uw", "60000000\n");
+  };
+  cap(15);
+  DeviceWatch watch = Watch();
+  const DeviceReport first = watch.Look(0).value();
+  ASSERT_TRUE(first.state.power_cap_watts);
+  EXPECT_EQ(first.share.power, 1);
+  EXPECT_EQ(first.capability.token_seconds, 0.1);
+  cap(6);
+  for (const Nanos now : {kSecond, 20 * kSecond}) {
+    const DeviceReport later = watch.Look(now).value();
+    EXPECT_EQ(later.battery_power, 1) << "what passes take holds the cap of the moment";
+    EXPECT_DOUBLE_EQ(later.share.power, now == kSecond ? 1 : 0.4) << "as it lasts";
+  }
+}
+
+TEST_F(DeviceWatchTest, TwoLooksFindTheLoadThatWasThereFromTheBeginning) {
+  Pass(1000, 500);
+  DeviceWatch watch = Watch();
+  ManualClock clock;
+  const DeviceReport report = LookTwice(watch, clock, [&] {
+                                Pass(1000, 20);
+                                clock.Advance(kSecond);
+                                return OkStatus();
+                              }).value();
+  EXPECT_EQ(report.share.processors, 0.1);
+  EXPECT_EQ(report.capability.experts, 20u);
+}
+
 TEST(DescribePower, TellsACapAndOfWhatItIsOne) {
   EXPECT_EQ(DescribePower({}), "on the mains");
   EXPECT_EQ(DescribePower({.power_cap_watts = 15, .power_most_watts = 60}),

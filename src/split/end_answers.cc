@@ -15,14 +15,14 @@
 #include "server/http/http_client.h"
 #include "split/draft_desk.h"
 #include "split/end_device.h"
+#include "split/end_engine.h"
+#include "split/end_lanes.h"
 #include "split/flow/forecast_factor.h"
-#include "split/flow/lane_times.h"
 #include "split/growing_pause.h"
 #include "split/new_answer.h"
-#include "split/own_costs.h"
-#include "split/own_source.h"
 #include "split/run_left.h"
 #include "split/split_answer.h"
+#include "split/watched_source.h"
 
 namespace troupe {
 namespace {
@@ -46,12 +46,14 @@ class EndAnswers::Impl final : public AnswerWorld {
         device_(options_.device),
         client_(
             {.any_certificate = options_.any_certificate, .kept_connections = kKeptConnections}),
-        own_(model, clock_, [this](std::function<void()> call) { client_.Post(std::move(call)); }),
+        engine_(
+            model, clock_, [this](std::function<void()> call) { client_.Post(std::move(call)); },
+            /*exact=*/!answers_lose_),
         cloud_(
             client_, clock_,
             {.cloud = options_.cloud, .proof = options_.proof, .most_runs = options_.most_in_cloud},
             [this](const Status& why) { OnTrouble(why); }, [this] { watch_.OnLoad(Now()); }),
-        drafts_(clock_, own_, cloud_,
+        drafts_(clock_, watched_own_, cloud_,
                 {.most = std::max<std::size_t>(model.plan().sequences / 2, 1),
                  .always = rule_->Name() == "drafts"}) {}
 
@@ -82,6 +84,7 @@ class EndAnswers::Impl final : public AnswerWorld {
         options_.say, options_.explain ? options_.say : CutDesk::Say());
     if (desk.ok()) {
       cuts_ = *std::move(desk);
+      cuts_->TellOfWork([this] { CountLanes(); });
     } else if (options_.say) {
       options_.say(fmt::format("no prompts are cut by layers: {}", desk.status().message()));
     }
@@ -96,9 +99,12 @@ class EndAnswers::Impl final : public AnswerWorld {
   }
 
   Result<Generation> Start(Request request, Callbacks callbacks) {
-    const bool crosses_exactly = request.exact;
+    const bool keeps_to_limit =
+        !request.most_loss || (cuts_ != nullptr && cuts_->KeepsTo(*request.most_loss));
+    const bool crosses_exactly = request.exact || !keeps_to_limit;
     request.exact = request.exact || !answers_lose_;
     if (request.embed || callbacks.on_logits || callbacks.on_prompt) {
+      client_.Post([this] { engine_.Yield(); });
       return model_.Start(std::move(request), std::move(callbacks));
     }
     std::shared_ptr<CallbackGate> gate;
@@ -134,8 +140,7 @@ class EndAnswers::Impl final : public AnswerWorld {
       for (const auto& answer : std::vector(answers_)) {
         answer->Fail(Status(Code::kCancelled, "the engine was closed"));
       }
-      if (stop_measuring_) stop_measuring_();
-      measures_ = false;
+      engine_.Close();
       Settle();
       const MutexLock lock(mu_);
       emptied_ = true;
@@ -149,31 +154,32 @@ class EndAnswers::Impl final : public AnswerWorld {
     const MutexLock lock(mu_);
     return state_;
   }
+  bool cuts_lose() const { return cuts_ != nullptr && cuts_->loses(); }
 
   // AnswerWorld, on the loop's thread.
   Nanos Now() const override { return clock_.Now(); }
   TokenSource& SourceIn(Side place) override {
-    if (place == Side::kEnd) return own_;
-    return cloud_;
+    if (place == Side::kCloud) return cloud_;
+    return watched_own_;
   }
   bool CloudIsUsable() const override {
     return watch_.usable() && !answers_lose_ && !stall_pause_.IsPausedAt(Now());
   }
+  std::size_t CloudContext() const override { return hello_.context; }
+  KnownPrefixes* KnownIn(Side place) override { return engine_.KnownIn(place, cloud_.known()); }
   bool CloudHasRoom() const override { return cloud_.has_room(); }
   PlaceChoice Choose(const AnswerTask& task) override { return ChooseFor(task, std::nullopt); }
   Look LookAgain(const AnswerTask& task, const SoFar& so_far) override {
     UnderWay now{.place = so_far.place};
     std::optional<Nanos> next_token_in;
     if (so_far.place == Side::kCloud) {
-      now = InTheCloud(so_far.left, task.read, Now());
-      if (const auto costs = cloud_.Costs()) next_token_in = NextTokenIn(now, *costs);
-    } else if (const std::optional<PlaceCosts> own = OwnCosts(task.read)) {
-      now = AtTheEnd(so_far.left,
-                     {.sequences = model_.plan().sequences,
-                      .others = OthersHere(),
-                      .request_seconds = counters_.request_seconds,
-                      .read_seconds = own->read_seconds},
-                     Now());
+      now = InTheCloud(so_far.left, task.In(Side::kCloud).read, Now());
+      if (const auto costs = cloud_.Costs()) {
+        // It has not stalled as long as it may have lost what it had kept.
+        next_token_in = NextTokenIn(InTheCloud(so_far.left, task.read, Now()), *costs);
+      }
+    } else if (const std::optional<PlaceCosts> own = OwnCosts(task.In(Side::kEnd).read)) {
+      now = engine_.Of(so_far.left, own->read_seconds);
     }
     now.token_seconds = so_far.token_seconds;
     now.drafts = so_far.drafts;
@@ -188,6 +194,7 @@ class EndAnswers::Impl final : public AnswerWorld {
   }
   TokenSource::Stop StartCut(const RunAsk& ask, bool exact, const CutPlan& plan,
                              RunEvents events) override {
+    engine_.Yield();
     return cuts_->Start(ask, exact, plan, std::move(events));
   }
   void OnWrongCloud() override {
@@ -237,7 +244,7 @@ class EndAnswers::Impl final : public AnswerWorld {
     if (is_closed) {
       answer->Fail(Status(Code::kCancelled, "the engine was closed"));
     } else {
-      counters_ = ModelAccess::CountersOf(model_);
+      engine_.Look();
       const PlaceChoice choice = answer->Begin();
       Explain(fmt::format("an answer begins at the {}{}: {}", Name(choice.place),
                           choice.drafts ? " with drafts of the end"
@@ -252,14 +259,8 @@ class EndAnswers::Impl final : public AnswerWorld {
     if (answers_.size() == 1) Tick(++tick_);  // as often as answers want from now on
   }
 
-  // Answers of the model that were not asked for by runs: those that see logits, and vectors.
-  std::size_t OthersHere() const {
-    const std::size_t all = counters_.waiting + counters_.reading + counters_.decoding;
-    return all - std::min(all, own_.runs());
-  }
-
   PlaceChoice ChooseFor(const AnswerTask& task, const std::optional<UnderWay>& now) {
-    std::optional<PlaceCosts> own = OwnCosts(task.read);
+    const std::optional<PlaceCosts> own = OwnCosts(task.In(Side::kEnd).read);
     const std::optional<PlaceCosts> cloud = cloud_.Costs();
     PlaceFacts facts{.end = own,
                      .cloud = cloud,
@@ -268,7 +269,7 @@ class EndAnswers::Impl final : public AnswerWorld {
                      .cut_factor = cut_factor_.At(Now())};
     if (cuts_ != nullptr && own) facts.end->wait_seconds += cuts_->LeftSeconds();
     if (cuts_ != nullptr && !now) {
-      TellCuts(own, cloud);
+      TellCuts(OwnCosts(task.read), cloud);  // they read it all
       facts.cut = cuts_->Plan(task);
       facts.cuts_are_new = cuts_->is_new();
     }
@@ -303,25 +304,21 @@ class EndAnswers::Impl final : public AnswerWorld {
   }
 
   void TellCuts(const std::optional<PlaceCosts>& own, const std::optional<PlaceCosts>& cloud) {
-    cuts_->SetFacts({.own_read_seconds = own ? own->read_seconds : 0,
-                     .cloud_read_seconds = cloud ? cloud->read_seconds : hello_.load.read_seconds,
-                     .own_reads_seconds =
-                         own ? own->read_seconds * static_cast<double>(own_.tokens_to_read()) : 0,
-                     .cloud_wait_seconds = cloud ? cloud->wait_seconds : 0,
-                     .cloud_reads_seconds = cloud_.ReadsSeconds(),
-                     .round_trip_seconds = round_trip_seconds_,
-                     .cloud_tokens = hello_.cut_tokens,
-                     .cloud_goes_on = hello_.goes_on_behind_cuts});
+    cuts_->SetFacts(
+        {.own_read_seconds = own ? own->read_seconds : 0,
+         .cloud_read_seconds = cloud ? cloud->read_seconds : hello_.load.read_seconds,
+         .own_reads_seconds =
+             own ? own->read_seconds * static_cast<double>(engine_.own().tokens_to_read()) : 0,
+         .cloud_wait_seconds = cloud ? cloud->wait_seconds : 0,
+         .cloud_reads_seconds = cloud_.ReadsSeconds(),
+         .round_trip_seconds = round_trip_seconds_,
+         .cloud_tokens = hello_.cut_tokens,
+         .cloud_goes_on = hello_.goes_on_behind_cuts});
   }
 
   void CountLanes() {
-    LaneTimes::Lanes busy = {};
-    for (const auto& answer : answers_) {
-      for (const Side side : {Side::kEnd, Side::kCloud}) {
-        busy[static_cast<std::size_t>(side)] |= answer->flow().runs(side);
-      }
-    }
-    lanes_.Look(!answers_.empty(), busy, Now());
+    const bool end_works = engine_.is_at_work() || (cuts_ != nullptr && cuts_->computes());
+    lanes_.Look(!answers_.empty(), LanesOf(answers_, end_works), Now());
     const MutexLock lock(mu_);
     state_.busy_seconds = lanes_.busy_seconds();
     state_.idle_seconds = lanes_.idle_seconds();
@@ -330,7 +327,7 @@ class EndAnswers::Impl final : public AnswerWorld {
   void Tick(std::uint64_t tick) {
     if (tick != tick_) return;  // a faster one goes on
     CountLanes();
-    counters_ = ModelAccess::CountersOf(model_);
+    engine_.Look();
     for (const auto& answer : std::vector(answers_)) answer->OnTime();
     cloud_.OnTime();
     if (cuts_ != nullptr) cuts_->OnTime();
@@ -375,6 +372,7 @@ class EndAnswers::Impl final : public AnswerWorld {
     if (distrusted_) {
       OnWrongCloud();
     } else if (status.ok()) {
+      if (!watch_.usable()) cloud_.known().Forget();  // it may be another process
       watch_.OnThere(Now());
       MeasureSelf();
     } else if (status.code() == Code::kFailedPrecondition) {
@@ -384,20 +382,12 @@ class EndAnswers::Impl final : public AnswerWorld {
     }
   }
 
-  // Once, where places are compared and nothing was chosen here yet: an end whose cloud is always
-  // there would never learn that it is the faster one.
+  // Where places are compared: an end whose cloud is always there would never learn that it is the
+  // faster one.
   void MeasureSelf() {
     const bool compares =
         rule_->Name() != "cloud" && rule_->Name() != "end" && rule_->Name() != "drafts";
-    if (!measures_ || !compares || stop_measuring_ || OwnCosts(kMeasuredPrompt)) return;
-    Request request = RequestToMeasureBy(ModelAccess::EngineOf(model_).tokenizer().size());
-    request.exact = !answers_lose_;
-    stop_measuring_ =
-        own_.Start({.request = std::move(request)}, {.on_heard = [] {},
-                                                     .on_read = [](std::size_t, std::size_t) {},
-                                                     .on_tokens = [](std::span<const TokenId>) {},
-                                                     .on_end = [](FinishReason, const Usage&) {},
-                                                     .on_failure = [](const Status&) {}});
+    if (compares) engine_.MeasureIfIdle(cuts_ != nullptr && cuts_->LeftSeconds() > 0);
   }
 
   // Of an answer.
@@ -411,16 +401,9 @@ class EndAnswers::Impl final : public AnswerWorld {
 
   // Where power is short they count for more: by these places are chosen, and nothing is told.
   std::optional<PlaceCosts> OwnCosts(std::size_t read) const {
-    return CostsHere(read, device_.power());
+    return engine_.Costs(read, device_.power());
   }
-  std::optional<PlaceCosts> MeasuredCosts() const { return CostsHere(/*read=*/1, /*power=*/1); }
-  std::optional<PlaceCosts> CostsHere(std::size_t read, double power) const {
-    return OwnCostsOf(counters_, model_.plan(), read,
-                      {.exact_only = !answers_lose_,
-                       .power = power,
-                       .ahead = own_.tokens_to_read(),
-                       .runs = own_.runs()});
-  }
+  std::optional<PlaceCosts> MeasuredCosts() const { return engine_.Costs(/*read=*/1, /*power=*/1); }
 
   std::optional<PlaceCosts> DraftCosts(const std::optional<PlaceCosts>& own,
                                        const std::optional<PlaceCosts>& cloud) {
@@ -444,11 +427,8 @@ class EndAnswers::Impl final : public AnswerWorld {
   EndDevice device_;
   LaneTimes lanes_;
   double usual_tokens_ = kFirstUsual;
-  BatchCounters counters_;
   CloudHello hello_;  // the last one
   ForecastFactor cut_factor_;
-  TokenSource::Stop stop_measuring_;  // null: it was not done
-  bool measures_ = true;              // until it is closed: a hello may be on its way then
   double round_trip_seconds_ = 0;
   bool distrusted_ = false;  // for good: it has said a wrong token
   std::uint64_t tick_ = 0;
@@ -460,7 +440,8 @@ class EndAnswers::Impl final : public AnswerWorld {
   bool emptied_ TROUPE_GUARDED_BY(mu_) = false;
 
   HttpClient client_;
-  OwnSource own_;
+  EndEngine engine_;
+  WatchedSource watched_own_{engine_.own(), [this] { engine_.Yield(); }, [this] { CountLanes(); }};
   CloudSource cloud_;
   DraftDesk drafts_;
   std::unique_ptr<CutDesk> cuts_;                      // null: no prompt is cut
@@ -491,5 +472,7 @@ Result<Generation> EndAnswers::Start(Request request, Callbacks callbacks) {
 void EndAnswers::Close() { impl_->Close(); }
 
 EndState EndAnswers::State() const { return impl_->State(); }
+
+bool EndAnswers::cuts_lose() const { return impl_->cuts_lose(); }
 
 }  // namespace troupe

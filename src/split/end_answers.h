@@ -64,6 +64,9 @@ class EndAnswers {
   void Close();
 
   EndState State() const;
+  // Whether rows of cut prompts may cross by a code that is not exact, as the model and what was
+  // measured of it allow. As long as it lives.
+  bool cuts_lose() const;
 
  private:
   class Impl;

@@ -99,6 +99,7 @@ TEST_F(EndAnswersTest, TheEndGuessesAheadOfTheCloudAndTheBytesAreTheSame) {
     EXPECT_TRUE(end_->Start(Say("The kernel", 80), {})->Wait().ok());
   }
   EXPECT_EQ(end_->State().flow.tokens[0], 0u) << "a guess is no token of an answer";
+  EXPECT_GT(end_->State().busy_seconds[0], 0) << "and is work";
   EXPECT_THAT(said(), HasSubstr("begins at the cloud with drafts of the end: as it was told"));
 }
 
@@ -126,14 +127,17 @@ class ScriptedCloudTest : public EndAndCloudTest {
 
   std::atomic<bool> keeps_hellos_ = false;  // until AnswerHellos
   std::atomic<int> kept_hellos_ = 0;
+  std::atomic<int> hellos_asked_ = 0;
   std::atomic<int> busy_hellos_ = 0;  // how many more hellos it refuses
   std::atomic<bool> busy_ = false;    // as its load is told
   std::atomic<int> asked_ = 0;        // for answers
   std::string lines_;                 // of each of them, which then stays open
+  std::atomic<std::uint32_t> context_ = 96;
 
  private:
   void Answer(const HttpRequest& request, const HttpReplyPtr& reply) {
     if (request.path == "/split/hello") {
+      ++hellos_asked_;
       if (busy_hellos_-- > 0) return reply->Send({.status = 503, .body = "{}"});
       if (!keeps_hellos_) return SayHello(reply);
       const MutexLock lock(kept_mu_);
@@ -154,7 +158,7 @@ class ScriptedCloudTest : public EndAndCloudTest {
                          .read_seconds = 1e-9,
                          .token_seconds = 1e-9};
     reply->Send({.body = Encode(CloudHello{
-                     .proof = kSameModel, .context = 96, .sequences = 8, .load = load})});
+                     .proof = kSameModel, .context = context_, .sequences = 8, .load = load})});
   }
 
   Mutex kept_mu_;
@@ -181,12 +185,17 @@ TEST_F(ScriptedCloudTest, AnAnswerThatWaitsInTheCloudMovesToTheEndAtOnce) {
 TEST_F(ScriptedCloudTest, AnAnswerLeavesACloudWhoseTokensTakeLongerThanItSays) {
   const troupe::Answer alone = Alone(Say("The kernel", 60));
   Listen();
-  OpenEnd({.rule = "auto", .explain = true});
+  constexpr Nanos kHour = 3'600'000'000'000;
+  OpenEnd({.rule = "auto",
+           .limits = {.silence = kHour, .least_stall = kHour, .unmeasured_stall = kHour},
+           .explain = true});
   WaitFor(CloudWatch::State::kThere);
   Generation generation = end_->Start(Say("The kernel", 60), {}).value();
   while (asked_ == 0) std::this_thread::sleep_for(1ms);
   for (std::size_t i = 0; end_->State().under_way > 0; ++i) {
-    WriteToAll(i < 50 ? EncodeTokens(std::span(alone.tokens).subspan(i, 1)) : EncodeTokens({}));
+    // Whoever asks once more wants other tokens than the next of these.
+    WriteToAll(i < 50 && asked_ == 1 ? EncodeTokens(std::span(alone.tokens).subspan(i, 1))
+                                     : EncodeTokens({}));
     std::this_thread::sleep_for(40ms);
   }
   EXPECT_EQ(generation.Wait()->tokens, alone.tokens);
@@ -227,6 +236,20 @@ TEST_F(ScriptedCloudTest, ACloudThatLivesAndGivesNoTokensIsAskedForNoMoreAnswers
   EXPECT_EQ(end_->State().begun, (std::array<std::uint64_t, 2>{1, 1}));
 }
 
+TEST_F(ScriptedCloudTest, WhatDoesNotFitIntoItsContextIsNotSentThere) {
+  context_ = 48;
+  Listen();
+  OpenEnd({.rule = "cloud", .explain = true});
+  WaitFor(CloudWatch::State::kThere);
+  const Request request{.prompt = std::vector<TokenId>(48, 5), .max_tokens = 8};
+  EXPECT_TRUE(end_->Start(request, {})->Wait().ok());
+  EXPECT_EQ(asked_, 0);
+  const EndState state = end_->State();
+  EXPECT_EQ(state.begun, (std::array<std::uint64_t, 2>{1, 0}));
+  EXPECT_EQ(state.flow.failures + state.flow.refusals, 0u);
+  EXPECT_THAT(said(), HasSubstr("begins at the end: it does not fit into the cloud's context"));
+}
+
 TEST_F(ScriptedCloudTest, AnAnswerThatWaitsAtTheEndMovesToACloudThatHasBecomeFree) {
   const troupe::Answer alone = Alone(Say("The kernel", 40));
   lines_ = EncodeTokens(alone.tokens) + Encode(CloudEnd{.reason = alone.finish});
@@ -253,13 +276,13 @@ TEST_F(EndAnswersTest, AnEndWhoseCloudIsThereMeasuresItselfOnceAndNobodyWasAnswe
   OpenCloud();
   OpenEnd({.rule = "auto"});
   WaitFor(CloudWatch::State::kThere);
-  for (int i = 0; !end_->State().end; ++i) {
+  for (int i = 0; !end_->State().end || model_->metrics().generated_tokens < 12; ++i) {
     ASSERT_LT(i, 3000);
     std::this_thread::sleep_for(10ms);
   }
   std::this_thread::sleep_for(200ms);  // it is there again and again
   const EndState state = end_->State();
-  EXPECT_EQ(model_->metrics().generated_tokens, 4u);
+  EXPECT_EQ(model_->metrics().generated_tokens, 12u) << "three texts (self_measure_test.cc)";
   EXPECT_EQ(state.flow.tokens, (std::array<std::uint64_t, 2>{}));
   EXPECT_EQ(state.begun, (std::array<std::uint64_t, 2>{}));
 }
@@ -277,6 +300,25 @@ TEST_F(ScriptedCloudTest, AnEndThatWasClosedMeasuresNothingWhenItsCloudSaysHello
   EXPECT_EQ(end_->State().cloud, CloudWatch::State::kThere);
   std::this_thread::sleep_for(100ms);
   EXPECT_EQ(model_->metrics().generated_tokens, 0u) << "nobody would wait for its end";
+}
+
+// An end alone looks four times a second at what its engine has to do, and asks the cloud then: the
+// measurement leaves before it looks again.
+TEST_F(ScriptedCloudTest, AMeasurementLeavesForARequestThatIsTheModelsOwn) {
+  std::promise<void> goes_on;
+  ModelAccess::Between(*model_, [until = goes_on.get_future().share()] { until.wait(); });
+  Listen();
+  OpenEnd({.rule = "auto"});
+  WaitFor(CloudWatch::State::kThere);  // and the measurement has begun
+  for (const int asked = hellos_asked_; hellos_asked_ == asked;) std::this_thread::sleep_for(1ms);
+  Generation vectors = end_->Start({.prompt = "a", .embed = Pooling::kMean}, {}).value();
+  std::this_thread::sleep_for(150ms);
+  goes_on.set_value();
+  EXPECT_TRUE(vectors.Wait().ok());
+  for (int i = 0; model_->metrics().requests_cancelled == 0; ++i) {
+    ASSERT_LT(i, 300);
+    std::this_thread::sleep_for(10ms);
+  }
 }
 
 TEST_F(ScriptedCloudTest, ACloudThatOpensItsModelStillIsAskedAgain) {

@@ -25,7 +25,8 @@ class EndDevice {
   // Until memory is due, at most `longest`.
   Nanos DueIn(Nanos now, Nanos longest) const;
 
-  double power() const { return report_ ? report_->share.power : 1; }
+  // By which what passes take here is weighed.
+  double power() const { return report_ ? report_->battery_power : 1; }
   // Of the last look; absent: nothing is known.
   const std::optional<DeviceReport>& report() const { return report_; }
   std::optional<MemoryState> memory() const;

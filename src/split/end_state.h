@@ -32,7 +32,7 @@ struct EndState {
   PredictedSums predicted_cuts;             // of answers behind cut prompts
   PredictedSums predicted_drafts;           // of answers that were to have drafts
   std::size_t under_way = 0;
-  // While answers were under way: with one that was chosen on that side, and with none.
+  // While answers were under way: with work for them on that side, and with none.
   std::array<double, 2> busy_seconds = {}, idle_seconds = {};
   std::uint64_t bytes_sent = 0, bytes_received = 0;  // of bodies, to and from the cloud
   double round_trip_seconds = 0;                     // of the last hello, with its connection

@@ -1,6 +1,7 @@
 #include "split/own_costs.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,16 +32,26 @@ std::optional<PlaceCosts> OwnCostsOf(BatchCounters counters, const Plan& plan, s
                     .token_seconds = now.token_seconds / conditions.power};
 }
 
-Request RequestToMeasureBy(std::size_t vocabulary) {
+std::vector<std::size_t> PromptsToMeasureBy(const Plan& plan) {
+  const std::size_t context = plan.context;
+  const std::size_t room = std::max<std::size_t>(context - std::min(context, kMeasuredAnswer), 1);
+  const std::size_t few = std::min(kShortPrompt, room);
+  std::vector<std::size_t> prompts = {few, few};
+  const std::size_t many = std::min({kLongPrompt, room, std::size_t{plan.pass_rows}});
+  if (many >= 2 * few) prompts.push_back(many);
+  return prompts;
+}
+
+Request RequestToMeasureBy(std::size_t vocabulary, std::size_t tokens, std::uint64_t text) {
   constexpr std::size_t kFarApart = 7919;  // a prime: in most vocabularies all tokens differ
-  std::vector<TokenId> prompt(kMeasuredPrompt);
+  std::vector<TokenId> prompt(tokens);
   for (std::size_t i = 0; i < prompt.size(); ++i) {
-    prompt[i] = static_cast<TokenId>((i + 1) * kFarApart % vocabulary);
+    prompt[i] = static_cast<TokenId>((i + 1 + text * tokens) * kFarApart % vocabulary);
   }
   Request request{.max_tokens = kMeasuredAnswer};
   request.prompt = std::move(prompt);
   request.ignore_end = true;
-  request.cache_salt = "of nobody's text";
+  request.cache_salt = "of nobody's text " + std::to_string(text);
   return request;
 }
 

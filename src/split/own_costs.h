@@ -6,7 +6,9 @@
 #include <troupe/request.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "runtime/batch_loop.h"
 #include "split/flow/place_costs.h"
@@ -24,8 +26,12 @@ struct OwnConditions {
 std::optional<PlaceCosts> OwnCostsOf(BatchCounters counters, const Plan& plan, std::size_t read,
                                      const OwnConditions& conditions);
 
-// Of a text of nobody's by which a machine measures itself before anybody has asked it.
-constexpr std::size_t kMeasuredPrompt = 32, kMeasuredAnswer = 4;
-Request RequestToMeasureBy(std::size_t vocabulary);
+// Texts of nobody's by which a machine measures itself. Passes over a short prompt and over a long
+// one say how the time grows with the rows: of one alone a line through zero would be drawn.
+constexpr std::size_t kShortPrompt = 32, kLongPrompt = 256, kMeasuredAnswer = 4;
+// Their tokens, in order: the first text warms the cache of experts, and tells nothing.
+std::vector<std::size_t> PromptsToMeasureBy(const Plan& plan);
+// `text`: each has a number of its own, so that none is found in the prefix cache.
+Request RequestToMeasureBy(std::size_t vocabulary, std::size_t tokens, std::uint64_t text);
 
 }  // namespace troupe

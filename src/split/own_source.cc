@@ -3,25 +3,32 @@
 #include <optional>
 #include <utility>
 
+#include "split/flow/known_prefixes.h"
 #include "split/reading_line.h"
-#include "split/wire/cloud_request.h"
 
 namespace troupe {
 namespace {
 
 class OwnRun {
  public:
-  OwnRun(std::shared_ptr<ReadingLine> line, const Clock& clock, const RunAsk& ask, RunEvents told)
+  OwnRun(std::shared_ptr<ReadingLine> line, const Clock& clock, OwnSource::OnLost on_lost,
+         const RunAsk& ask, RunEvents told)
       : events(std::move(told)),
         line_(std::move(line)),
         clock_(clock),
-        place_(line_->Add(ask.left, PromptTokensOf(ask.request), clock.Now())) {}
+        on_lost_(std::move(on_lost)),
+        kept_(PromptTokensOf(ask.request) - TokensToRead(ask)),
+        place_(line_->Add(ask.left, TokensToRead(ask), clock.Now())) {}
 
   // It has told all, or was stopped.
   void Leave() {
     if (place_) line_->Remove(*std::exchange(place_, std::nullopt), clock_.Now());
   }
   void OnRead(std::size_t read, std::size_t all) {
+    // What is found comes first: there cannot be more of it than that.
+    if (!std::exchange(has_read_, true) && Finds(read) && place_) {
+      line_->Grow(*place_, all - read, clock_.Now());
+    }
     if (stopped) return;
     if (place_) line_->Read(*place_, all - read, clock_.Now());
     events.on_read(read, all);
@@ -32,6 +39,11 @@ class OwnRun {
     events.on_tokens({&token, 1});
   }
   void OnEnd(const Result<Answer>& answer) {
+    // Also of one that was stopped as it has all of its tokens. One that was cancelled may not have
+    // looked.
+    if (answer.ok() && answer->finish != FinishReason::kCancelled) {
+      (void)Finds(answer->usage.cached_tokens);
+    }
     if (stopped) return;
     Leave();
     if (!answer.ok()) return events.on_failure(answer.status());
@@ -43,21 +55,33 @@ class OwnRun {
   std::optional<Generation> generation;  // until it is stopped
 
  private:
+  // At most so many tokens in the prefix cache. True: fewer than was believed, which is told once.
+  bool Finds(std::size_t most) {
+    if (most + KnownPrefixes::kTile >= kept_) return false;
+    kept_ = 0;
+    if (on_lost_) on_lost_();
+    return true;
+  }
+
   const std::shared_ptr<ReadingLine> line_;
   const Clock& clock_;
+  const OwnSource::OnLost on_lost_;
+  std::size_t kept_;  // tokens that are believed to be in the prefix cache
+  bool has_read_ = false;
   std::optional<ReadingLine::Place> place_;  // absent: it has left
 };
 
 }  // namespace
 
-OwnSource::OwnSource(Model& model, const Clock& clock, PostToLoop post)
+OwnSource::OwnSource(Model& model, const Clock& clock, PostToLoop post, OnLost on_lost)
     : model_(model),
       clock_(clock),
       post_(std::move(post)),
+      on_lost_(std::move(on_lost)),
       line_(std::make_shared<ReadingLine>()) {}
 
 TokenSource::Stop OwnSource::Start(const RunAsk& ask, RunEvents events) {
-  const auto run = std::make_shared<OwnRun>(line_, clock_, ask, std::move(events));
+  const auto run = std::make_shared<OwnRun>(line_, clock_, on_lost_, ask, std::move(events));
   Callbacks callbacks{
       .on_end = [run, post = post_](
                     const Result<Answer>& answer) { post([run, answer] { run->OnEnd(answer); }); },

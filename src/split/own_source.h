@@ -4,6 +4,7 @@
 #include <troupe/model.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "base/clock.h"
@@ -15,8 +16,11 @@ class ReadingLine;
 
 class OwnSource final : public TokenSource {
  public:
-  // Both must outlive it, and the model be closed before what `post` leads to is gone.
-  OwnSource(Model& model, const Clock& clock, PostToLoop post);
+  // A run has found less in the prefix cache than it was believed to.
+  using OnLost = std::function<void()>;
+  // Both must outlive it, and the model be closed before what `post` leads to is gone. on_lost is
+  // called on the loop's thread; null: nobody asks.
+  OwnSource(Model& model, const Clock& clock, PostToLoop post, OnLost on_lost = {});
 
   Stop Start(const RunAsk& ask, RunEvents events) override;
 
@@ -28,6 +32,7 @@ class OwnSource final : public TokenSource {
   Model& model_;
   const Clock& clock_;
   const PostToLoop post_;
+  const OnLost on_lost_;
   const std::shared_ptr<ReadingLine> line_;
 };
 

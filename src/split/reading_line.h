@@ -43,6 +43,18 @@ class ReadingLine {
     }
   }
 
+  // So many of the run's tokens are left, as far as that are more than it came with: less of it was
+  // found in the prefix cache than was believed.
+  void Grow(Place run, std::size_t tokens, Nanos now) {
+    const std::size_t more = tokens - std::min(tokens, (*run)->own_tokens);
+    (*run)->own_tokens += more;
+    to_read_ += more;
+    for (auto later = std::next(run); later != runs_.end(); ++later) {
+      (*later)->tokens += more;
+      (*later)->since = now;
+    }
+  }
+
   void Remove(Place run, Nanos now) {
     Read(run, 0, now);
     for (auto later = std::next(run); later != runs_.end(); ++later) --(*later)->runs;

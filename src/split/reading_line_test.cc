@@ -35,5 +35,24 @@ TEST(ReadingLine, EachRunKnowsWhatIsBeforeItAsThoseAreReadAndLeave) {
   EXPECT_EQ(line.to_read(), 0u);
 }
 
+TEST(ReadingLine, ARunThatFindsLessThanWasBelievedHasTheRestBeforeItAndBeforeTheNextOnes) {
+  ReadingLine line;
+  const auto first = std::make_shared<RunLeft>(), second = std::make_shared<RunLeft>();
+  const ReadingLine::Place one = line.Add(first, 48, 1);
+  const ReadingLine::Place two = line.Add(second, 10, 2);
+  line.Grow(one, 2528, 3);
+  line.Read(one, 2528, 3);
+  EXPECT_TRUE(first->begun);
+  EXPECT_EQ(first->own_tokens, 2528u);
+  EXPECT_EQ(second->tokens, 2528u);
+  EXPECT_EQ(line.to_read(), 2538u);
+  line.Grow(one, 100, 4);
+  EXPECT_EQ(first->own_tokens, 2528u) << "it has not become less by that";
+  line.Remove(one, 5);
+  EXPECT_EQ(second->tokens, 0u);
+  line.Remove(two, 6);
+  EXPECT_EQ(line.to_read(), 0u);
+}
+
 }  // namespace
 }  // namespace troupe

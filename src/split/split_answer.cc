@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 namespace troupe {
 namespace {
@@ -13,6 +14,8 @@ namespace {
 constexpr std::size_t kLeastExpected = 16;
 // What is measured varies: an answer keeps its drafts for so long after they seemed worth it last.
 constexpr Nanos kKeepDrafts = 1'000'000'000;
+// So often each answer asks anew what places have kept of it, which takes as long as it is.
+constexpr Nanos kLookForKept = 1'000'000'000;
 
 // `why`: as it was told, for what was decided elsewhere.
 std::string ReasonOf(const FlowStep::Start& start, const std::string& why) {
@@ -53,13 +56,54 @@ AnswerTask SplitAnswer::Task() const {
   return {.read = text_.prompt().size() + said,
           .tokens = std::min(most, expected),
           .one_token = request_.max_tokens == request_.begun.size() + 1 && !request_.rule,
-          .exact = crosses_exactly_};
+          .exact = crosses_exactly_,
+          .kept = kept_};
+}
+
+bool SplitAnswer::FitsCloud() const {
+  const std::size_t context = world_.CloudContext();
+  if (context == 0) return true;
+  const std::size_t length = text_.prompt().size() + flow_.tokens().size();
+  if (length >= context) return false;
+  const bool ends_early = !request_.ignore_end || !request_.stop.empty() ||
+                          !request_.stop_tokens.empty() || request_.rule;
+  const std::size_t chosen = request_.begun.size() + flow_.tokens().size();
+  // The last token needs no room behind it.
+  return ends_early || length + request_.max_tokens <= context + 1 + chosen;
+}
+
+void SplitAnswer::LookForKept() {
+  if (kept_at_ && world_.Now() - *kept_at_ < kLookForKept) return;
+  kept_at_ = world_.Now();
+  for (const Side side : {Side::kEnd, Side::kCloud}) {
+    const KnownPrefixes* const known = world_.KnownIn(side);
+    kept_[static_cast<std::size_t>(side)] =
+        known == nullptr ? 0 : known->Kept(request_.cache_salt, text_.prompt());
+  }
+}
+
+void SplitAnswer::RememberWhereItWasRead() {
+  for (const Side side : {Side::kEnd, Side::kCloud}) {
+    KnownPrefixes* const known = world_.KnownIn(side);
+    const std::size_t reached = reached_[static_cast<std::size_t>(side)];
+    if (known == nullptr || reached == 0 || (side == Side::kCloud && was_cut_)) continue;
+    std::vector<TokenId> text(text_.prompt().begin(), text_.prompt().end());
+    // The last one was chosen there, and not read.
+    text.insert(text.end(), flow_.tokens().begin(),
+                flow_.tokens().begin() + static_cast<std::ptrdiff_t>(reached - 1));
+    known->Remember(request_.cache_salt, text);
+  }
 }
 
 PlaceChoice SplitAnswer::Begin() {
+  LookForKept();
   const AnswerTask task = Task();
   PlaceChoice choice = world_.Choose(task);
-  if (!world_.CloudIsUsable()) choice = {.place = Side::kEnd, .why = "there is no cloud now"};
+  if (!world_.CloudIsUsable()) {
+    choice = {.place = Side::kEnd, .why = "there is no cloud now"};
+  } else if (!FitsCloud()) {
+    choice = {.place = Side::kEnd, .why = "it does not fit into the cloud's context"};
+  }
   cut_ = choice.cut;
   begun_ = world_.Now();
   predicted_ = {.place = choice.place,
@@ -71,8 +115,7 @@ PlaceChoice SplitAnswer::Begin() {
   token_seconds_ = choice.token_seconds;
   place_ = choice.place;
   pace_.Expect(choice.token_seconds);
-  Do(flow_.Begin(choice.place, {.usable = world_.CloudIsUsable(), .better = choice.place},
-                 world_.Now()));
+  Do(flow_.Begin(choice.place, {.usable = CloudIsUsable(), .better = choice.place}, world_.Now()));
   DraftIf(choice.drafts);
   return choice;
 }
@@ -83,12 +126,13 @@ void SplitAnswer::OnTime() {
     text_.Cancel();
     return Finish();
   }
+  LookForKept();
   const Nanos now = world_.Now();
   if (deadline_ && *deadline_ < now) {
     return Fail(Status(Code::kDeadlineExceeded, "the request's deadline has passed"));
   }
   CloudView view{
-      .usable = world_.CloudIsUsable(), .has_room = world_.CloudHasRoom(), .better = std::nullopt};
+      .usable = CloudIsUsable(), .has_room = world_.CloudHasRoom(), .better = std::nullopt};
   PlaceChoice choice;
   if (view.usable) {
     const auto& left = left_[static_cast<std::size_t>(flow_.holder())];
@@ -150,7 +194,10 @@ Request SplitAnswer::Rest() const {
 void SplitAnswer::Do(FlowStep step, const std::string& why) {
   const auto self = shared_from_this();
   if (std::exchange(place_, flow_.holder()) != flow_.holder()) pace_.Restart();
-  if (!step.tokens.empty()) pace_.OnTokens(step.tokens.size(), world_.Now());
+  if (!step.tokens.empty()) {
+    pace_.OnTokens(step.tokens.size(), world_.Now());
+    reached_[static_cast<std::size_t>(flow_.holder())] = flow_.tokens().size();
+  }
   if (step.cloud_is_wrong) world_.OnWrongCloud();
   for (const TokenId token : step.tokens) {
     if (over_) return;
@@ -230,7 +277,7 @@ void SplitAnswer::StartRun(const FlowStep::Start& start) {
     DropDrafts();  // they were another run's
     draft_told_ = {};
     const std::optional<CutPlan> cut = std::exchange(cut_, std::nullopt);
-    reads_cut_ = cut.has_value();
+    was_cut_ = reads_cut_ = cut.has_value();
     if (cut) cut_takes_ = static_cast<Nanos>(cut->seconds * 1e9);
     draft_name_ = cut && cut->prefix == 0 ? std::nullopt : world_.NameForDrafts();
     ask.drafts = draft_name_;
@@ -240,6 +287,7 @@ void SplitAnswer::StartRun(const FlowStep::Start& start) {
     }
   }
   ask.left = left = std::make_shared<RunLeft>();
+  ask.kept = kept_[static_cast<std::size_t>(start.place)];
   runs_[run] = world_.SourceIn(start.place).Start(ask, std::move(events));
 }
 
@@ -273,6 +321,7 @@ void SplitAnswer::Finish() {
   (void)flow_.End();
   draft_.reset();
   for (const auto& [id, stop] : std::exchange(runs_, {})) stop();
+  RememberWhereItWasRead();
   world_.OnOver(flow_, WhatWasPredicted());
   if (text_.state() == TextGeneration::State::kFailed) {
     ticket_->Finish(text_.status());

@@ -17,6 +17,7 @@
 #include "runtime/ticket.h"
 #include "split/answer_draft.h"
 #include "split/flow/answer_flow.h"
+#include "split/flow/known_prefixes.h"
 #include "split/flow/place_rule.h"
 #include "split/flow/token_pace.h"
 #include "split/token_source.h"
@@ -41,6 +42,10 @@ class AnswerWorld {
   virtual Nanos Now() const = 0;
   virtual TokenSource& SourceIn(Side place) = 0;
   virtual bool CloudIsUsable() const = 0;
+  // Tokens that a text may have there; 0: nobody knows.
+  virtual std::size_t CloudContext() const { return 0; }
+  // What the place has answered for this machine; null: it keeps nothing of that.
+  virtual KnownPrefixes* KnownIn(Side) { return nullptr; }
   // Of an answer that begins.
   virtual PlaceChoice Choose(const AnswerTask& task) = 0;
   // Of one that is under way.
@@ -107,6 +112,12 @@ class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
  private:
   AnswerTask Task() const;
   Request Rest() const;
+  // There is room for it: all of it, where it is known to become as long as it may.
+  bool FitsCloud() const;
+  bool CloudIsUsable() const { return world_.CloudIsUsable() && FitsCloud(); }
+  // From time to time, as it takes a look at each token: what of the prompt is in each place.
+  void LookForKept();
+  void RememberWhereItWasRead();
   bool CloudWorksAlone() const { return flow_.runs(Side::kCloud) && !flow_.runs(Side::kEnd); }
   // Has drafts for the cloud's run, or none.
   void DraftIf(bool wanted);
@@ -139,6 +150,10 @@ class SplitAnswer : public std::enable_shared_from_this<SplitAnswer> {
   std::shared_ptr<AnswerDraft> draft_;            // null: there is none
   DraftVerdict draft_told_;                       // of that run, by earlier drafts
   Nanos drafts_until_ = 0;
+  std::array<std::size_t, 2> kept_ = {};     // tokens of the prompt, by Side
+  std::optional<Nanos> kept_at_;             // when that was looked for
+  std::array<std::size_t, 2> reached_ = {};  // tokens of the answer up to the last one from there
+  bool was_cut_ = false;     // the last run in the cloud: its text is not where other requests look
   Side place_ = Side::kEnd;  // who was at work last
   TokenPace pace_;           // there
   Nanos begun_ = 0;

@@ -70,7 +70,11 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
   Nanos Now() const override { return clock_.Now(); }
   TokenSource& SourceIn(Side place) override { return place == Side::kEnd ? end_ : cloud_; }
   bool CloudIsUsable() const override { return usable_; }
-  PlaceChoice Choose(const AnswerTask&) override {
+  std::size_t CloudContext() const override { return cloud_context_; }
+  void set_cloud_context(std::size_t tokens) { cloud_context_ = tokens; }
+  KnownPrefixes* KnownIn(Side place) override { return &known_[static_cast<std::size_t>(place)]; }
+  PlaceChoice Choose(const AnswerTask& task) override {
+    asked_ = task;
     return {.place = rng_.Below(4) == 0 ? Side::kEnd : Side::kCloud,
             .why = "chance",
             .token_seconds = 0.02,
@@ -129,6 +133,7 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
     drafted_.right += drafted.right;
   }
   const DraftedAnswer& drafted() const { return drafted_; }  // sums
+  const AnswerTask& asked() const { return asked_; }         // last
   int looks_with_drafts() const { return looks_with_drafts_; }
   int looks_with_pace() const { return looks_with_pace_; }
 
@@ -260,6 +265,9 @@ class FakeWorld final : public AnswerWorld, public DraftWorld {
   Link link_ = Link::kUp;
   bool usable_ = true, has_room_ = true;
   std::size_t most_runs_ = 0;
+  std::size_t cloud_context_ = 0;
+  std::array<KnownPrefixes, 2> known_;
+  AnswerTask asked_;
   int over_ = 0;
   std::string said_;
   std::uint64_t last_name_ = 0;
@@ -378,6 +386,75 @@ TEST_F(SplitAnswerTest, HasTheBytesOfTheModelAloneWhateverHappensToTheLink) {
   EXPECT_GT(drafted.seconds, 1);
   EXPECT_GT(looks_with_drafts, 100);
   EXPECT_GT(looks_with_pace, 1000);
+}
+
+TEST_F(SplitAnswerTest, IsChosenAtTheEndWhereItDoesNotFitIntoTheCloudsContext) {
+  Rng rng(TestSeed());
+  for (int schedule = 0; schedule < 30; ++schedule) {
+    FakeWorld world(*tokenizer_, rng.Next());
+    world.set_cloud_context(40);
+    Request request{.prompt = std::vector<TokenId>(30, 5), .max_tokens = 12};
+    request.sampling.seed = rng.Next();
+    request.ignore_end = true;
+    if (schedule % 2 == 0) request = {.prompt = std::vector<TokenId>(40, 5), .max_tokens = 12};
+    const auto answer = Make(world, request);
+    EXPECT_EQ(answer->Begin().why, "it does not fit into the cloud's context");
+    RunToEnd(world, *answer);
+    EXPECT_TRUE(ticket_->Wait().ok());
+    const FlowCounts& counts = answer->flow().counts();
+    EXPECT_EQ(counts.tokens[1] + counts.unused[1] + counts.failures + counts.refusals, 0u);
+  }
+}
+
+TEST_F(SplitAnswerTest, GoesToACloudIntoWhoseContextItMayFit) {
+  int in_cloud = 0;
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    FakeWorld world(*tokenizer_, seed);
+    world.set_cloud_context(40);
+    Request request{.prompt = std::vector<TokenId>(30, 5), .max_tokens = 11};
+    request.ignore_end = true;
+    if (seed % 2 == 0) request = {.prompt = std::vector<TokenId>(39, 5), .max_tokens = 50};
+    const auto answer = Make(world, request);
+    in_cloud += answer->Begin().place == Side::kCloud;
+  }
+  EXPECT_GT(in_cloud, 10);
+}
+
+TEST_F(SplitAnswerTest, TheNextTurnIsReadOnlyBehindWhatAPlaceHasAnswered) {
+  Rng rng(TestSeed());
+  int in_cloud = 0, at_end = 0;
+  for (int schedule = 0; schedule < 30; ++schedule) {
+    FakeWorld world(*tokenizer_, rng.Next());
+    Request request{.prompt = std::vector<TokenId>(64, 5), .max_tokens = 40};
+    request.cache_salt = "mine";
+    request.ignore_end = true;
+    const auto first = Make(world, request);
+    first->Begin();
+    EXPECT_EQ(world.asked().kept, (std::array<std::size_t, 2>{}));
+    RunToEnd(world, *first);
+    std::vector<TokenId> turn(64, 5);
+    for (const TokenId token : first->flow().tokens()) turn.push_back(token);
+    turn.resize(turn.size() + 30, 6);
+    request.prompt = turn;
+    const std::size_t said = first->flow().tokens().size();
+    (void)Make(world, request)->Begin();
+    const AnswerTask task = world.asked();
+    EXPECT_EQ(task.read, 64 + said + 30);
+    // Who chose the last token has not read it.
+    const std::size_t read = said == 0 ? 0 : 64 + said - 1;
+    EXPECT_EQ(std::max(task.kept[0], task.kept[1]), read / 16 * 16);
+    for (const std::size_t side : {0, 1}) {
+      const bool has_chosen = first->flow().counts().tokens[side] > 0;
+      EXPECT_EQ(task.kept[side] > 0, has_chosen);
+    }
+    in_cloud += task.kept[1] > 0;
+    at_end += task.kept[0] > 0;
+    request.cache_salt = "yours";
+    (void)Make(world, request)->Begin();
+    EXPECT_EQ(world.asked().kept, (std::array<std::size_t, 2>{}));
+  }
+  EXPECT_GT(in_cloud, 0);
+  EXPECT_GT(at_end, 0);
 }
 
 TEST_F(SplitAnswerTest, WhoCancelsHasWhatWasWrittenSoFar) {

@@ -5,6 +5,7 @@
 
 #include <troupe/request.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "split/wire/cloud_request.h"
 #include "split/wire/cut_ask.h"
 
 namespace troupe {
@@ -31,6 +33,8 @@ struct RunEvents {
   std::function<void(std::span<const TokenId> tokens)> on_tokens = {};
   // With what it took here.
   std::function<void(FinishReason reason, const Usage& usage)> on_end = {};
+  // Of a cloud that is well, but full or not for this answer: kResourceExhausted or
+  // kFailedPrecondition.
   std::function<void(const Status& why)> on_failure = {};
 };
 
@@ -54,7 +58,14 @@ struct RunAsk {
   std::optional<CutAsk> cut = {};
   // Written by the place while the run lives; null: nobody asks.
   std::shared_ptr<RunLeft> left = nullptr;
+  // Tokens of its prompt that the place is believed to have read before.
+  std::size_t kept = 0;
 };
+
+inline std::size_t TokensToRead(const RunAsk& ask) {
+  const std::size_t all = PromptTokensOf(ask.request);
+  return all - std::min(all, ask.kept);
+}
 
 class TokenSource {
  public:

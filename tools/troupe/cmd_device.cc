@@ -1,9 +1,7 @@
 // `troupe device`: what this machine has to give at the moment, and which part of a model's experts
 // it may run beside a cloud.
-#include <chrono>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "base/available_cpus.h"
 #include "runtime/machine_costs.h"
@@ -62,14 +60,13 @@ class DeviceCommand final : public Command {
     if (!model_.empty()) TROUPE_RETURN_IF_ERROR(AskAboutModel(watched));
     DeviceWatch watch(watched);
     const MonotonicClock clock;
-    TROUPE_RETURN_IF_ERROR(watch.Look(clock.Now()).status());
     std::optional<LinkSpeedFound> link;
-    if (!cloud_.empty()) {
+    const auto between = [&]() -> Status {
+      if (cloud_.empty()) return WaitForLoad();
       TROUPE_ASSIGN_OR_RETURN(link, MeasureCloud());
-    } else {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    }
-    TROUPE_ASSIGN_OR_RETURN(const DeviceReport report, watch.Look(clock.Now()));
+      return OkStatus();
+    };
+    TROUPE_ASSIGN_OR_RETURN(const DeviceReport report, LookTwice(watch, clock, between));
     if (json_ != "-") Print(watched, report, link);
     if (json_.empty()) return OkStatus();
     return WriteJson(Record(watched, report, link), json_);

@@ -2,9 +2,11 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <utility>
 
+#include "expert/substitution/quality_limit.h"
 #include "troupe/key_file.h"
 
 namespace troupe {
@@ -32,6 +34,19 @@ Status ReadCode(std::string_view text, StateCode& code) {
 }
 
 }  // namespace
+
+ServedModel::Quality QualityBehind(const CutOptions& cuts) {
+  if (cuts.tokens == 0) return {};
+  if (!cuts.by_link.empty() && cuts.most_loss) {
+    const LossLimit limit{*cuts.most_loss};
+    return {.lossiness = limit, .text = "cut prompts (at most " + ToString(limit) + ")"};
+  }
+  if (cuts.code.exact()) return {};
+  const std::string rank = cuts.code.rank > 0 ? std::to_string(cuts.code.rank) + ":" : "";
+  const std::string text = "cut prompts (" + rank + NameOf(cuts.code) + ")";
+  // Nobody has measured what it loses here.
+  return {.lossiness = Chain{text}, .text = text};
+}
 
 void SplitFlags::AddTo(Options& options) {
   options.Heading("End and cloud: a weak machine and a strong one that answer with one model");
@@ -112,7 +127,10 @@ void SplitFlags::AddTo(Options& options) {
 }
 
 Status SplitFlags::CheckUsage() const {
-  if (has_cloud()) return ParseHttpUrl(cloud_).status();
+  if (has_cloud()) {
+    TROUPE_RETURN_IF_ERROR(ParseHttpUrl(cloud_).status());
+    return CheckPlace();
+  }
   if (cut_tokens_ && !for_ends_) return InvalidArgument("--cut-tokens needs --cloud or --for-ends");
   const SplitFlags none;
   const std::pair<const char*, bool> given[] = {
@@ -127,6 +145,31 @@ Status SplitFlags::CheckUsage() const {
       {"--explain-places", explain_}};
   for (const auto& [option, is_given] : given) {
     if (is_given) return InvalidArgument("{} needs --cloud", option);
+  }
+  return OkStatus();
+}
+
+Status SplitFlags::CheckPlace() const {
+  const SplitFlags none;
+  const bool cuts_none = cut_tokens_ == std::size_t{0};
+  if (cuts_none && rule_ == "layers") {
+    return InvalidArgument("--place layers:N needs tokens: --cut-tokens 0 cuts no prompt");
+  }
+  const std::pair<const char*, bool> of_cuts[] = {{"--cut-chunk", chunk_.has_value()},
+                                                  {"--cut-code", cuts_.code != none.cuts_.code},
+                                                  {"--cut-loss", cut_loss_percent_.has_value()}};
+  for (const auto& [option, is_given] : of_cuts) {
+    if (!is_given || cuts().tokens > 0) continue;
+    if (cuts_none) return InvalidArgument("{} needs tokens: --cut-tokens 0 cuts no prompt", option);
+    return InvalidArgument("{} needs --place auto or layers:N, where prompts are cut", option);
+  }
+  const std::pair<const char*, bool> of_rule[] = {
+      {"--place-beta", route_aware_.beta != none.route_aware_.beta},
+      {"--place-end-s", route_aware_.end_seconds != none.route_aware_.end_seconds}};
+  for (const auto& [option, is_given] : of_rule) {
+    if (is_given && rule_ != "route-aware") {
+      return InvalidArgument("{} needs --place route-aware", option);
+    }
   }
   return OkStatus();
 }

@@ -7,10 +7,14 @@
 #include <string>
 
 #include "base/status.h"
+#include "server/served_model.h"
 #include "split/end_answers.h"
 #include "troupe/option_table.h"
 
 namespace troupe {
+
+// What answers of an end lose whose prompts are cut so: by rows that cross, and by nothing else.
+ServedModel::Quality QualityBehind(const CutOptions& cuts);
 
 class SplitFlags {
  public:
@@ -18,7 +22,7 @@ class SplitFlags {
   Status CheckUsage() const;
 
   bool has_cloud() const { return !cloud_.empty(); }
-  // Whether the cloud may choose answers: then all are exact, as its are.
+  // Whether the cloud may choose answers: then all are exact, as its are, but for QualityBehind().
   bool may_ask_cloud() const { return has_cloud() && rule_ != "end"; }
   // Whether answers may have drafts, which need not be exact.
   bool may_draft() const { return has_cloud() && (rule_ == "auto" || rule_ == "drafts"); }
@@ -48,6 +52,8 @@ class SplitFlags {
 
  private:
   Status ReadPlace(const std::string& text);
+  // That what was said of the place takes effect there.
+  Status CheckPlace() const;
 
   std::string cloud_, key_file_, rule_ = "auto";
   bool insecure_ = false, for_ends_ = false, explain_ = false;

@@ -117,6 +117,20 @@ TEST(SplitFlags, ALimitOfLossPicksOfEachCutTheShortMeasuredCodesThatKeepToIt) {
   EXPECT_EQ(CodesWithin(cuts, 0.001), Codes());
 }
 
+TEST(SplitFlags, AnswersBehindLossyCutsAreNotCalledExactAndALimitSaysHowMuchTheyLose) {
+  const StateCode int8{.form = StateForm::kInt8};
+  EXPECT_EQ(QualityBehind({.tokens = 96}).text, "exact");
+  EXPECT_EQ(QualityBehind({.tokens = 0, .code = int8}).text, "exact") << "none is cut";
+  const auto code = QualityBehind({.tokens = 96, .code = {.rank = 64, .form = StateForm::kInt8}});
+  EXPECT_EQ(code.text, "cut prompts (64:int8)");
+  const auto limit =
+      QualityBehind({.tokens = 96, .by_link = {{3, {{.code = int8}}}}, .most_loss = 0.01});
+  EXPECT_EQ(limit.text, "cut prompts (at most 1%)");
+  EXPECT_EQ(limit.lossiness, Lossiness(LossLimit{0.01}));
+  EXPECT_EQ(QualityBehind({.tokens = 96, .most_loss = 0.01}).text, "exact")
+      << "no code keeps to it";
+}
+
 TEST(SplitFlags, MistakesAreToldInOneLine) {
   EXPECT_THAT(SplitMistakeIn({"--place", "cloud"}), HasSubstr("--place needs --cloud"));
   EXPECT_THAT(SplitMistakeIn({"--cloud-key", "f"}), HasSubstr("--cloud"));
@@ -135,10 +149,40 @@ TEST(SplitFlags, MistakesAreToldInOneLine) {
   EXPECT_THAT(SplitMistakeIn({"--cut-tokens", "9"}), HasSubstr("--cut-tokens needs"));
 }
 
+TEST(SplitFlags, WhatHasNoEffectAtThePlaceIsAMistake) {
+  const auto mistake = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--cloud", "http://x"});
+    return SplitMistakeIn(more);
+  };
+  const std::vector<std::vector<std::string>> of_cuts = {
+      {"--cut-code", "int8"}, {"--cut-loss", "1"}, {"--cut-chunk", "64"}};
+  for (std::vector<std::string> option : of_cuts) {
+    for (const char* place : {"cloud", "end", "drafts", "route-aware"}) {
+      std::vector<std::string> there = option;
+      there.insert(there.end(), {"--place", place});
+      EXPECT_THAT(mistake(there), HasSubstr(option[0] + " needs --place auto or layers:N"))
+          << place;
+    }
+    EXPECT_EQ(mistake(option), "");
+    option.insert(option.end(), {"--place", "layers:3"});
+    EXPECT_EQ(mistake(option), "");
+    option.insert(option.end(), {"--cut-tokens", "0"});
+    EXPECT_THAT(mistake(option), HasSubstr("--cut-tokens 0 cuts no prompt"));
+  }
+  EXPECT_THAT(mistake({"--cut-tokens", "0", "--cut-loss", "1"}),
+              HasSubstr("--cut-loss needs tokens"));
+  EXPECT_EQ(mistake({"--cut-tokens", "0"}), "");
+  for (const char* option : {"--place-beta", "--place-end-s"}) {
+    EXPECT_THAT(mistake({option, "3"}), HasSubstr("needs --place route-aware"));
+    EXPECT_EQ(mistake({option, "3", "--place", "route-aware"}), "");
+  }
+  EXPECT_EQ(mistake({"--place", "route-aware"}), "");
+}
+
 TEST(SplitMetrics, TellEachPlaceByItsName) {
   const EndState state{.cloud = CloudWatch::State::kThere,
                        .begun = {1, 2},
-                       .flow = {.tokens = {3, 4}},
+                       .flow = {.tokens = {3, 4}, .wrong = 6},
                        .predicted_drafts = {.answers = 7},
                        .end = PlaceCosts{.token_seconds = 0.5},
                        .cloud_costs = {},
@@ -159,6 +203,7 @@ TEST(SplitMetrics, TellEachPlaceByItsName) {
   EXPECT_THAT(all, HasSubstr("troupe_split_cloud 1\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_answers_total place=cloud 2\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_tokens_total place=end 3\n"));
+  EXPECT_THAT(all, HasSubstr("troupe_split_wrong_total 6\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_draft_tokens_total state=guessed 9\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_draft_tokens_total state=right 4\n"));
   EXPECT_THAT(all, HasSubstr("troupe_split_draft_learned_total 2\n"));

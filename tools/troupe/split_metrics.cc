@@ -122,7 +122,9 @@ std::vector<ExtraMetric> MetricsOf(const EndState& state) {
     figures.Counter("troupe_split_tokens_total", "Tokens of answers, by where they were chosen",
                     state.flow.tokens[i], label);
     constexpr auto kLanes =
-        "Time in which answers were under way, with one that was chosen there and with none";
+        "Time in which answers were under way, with work for them there (tokens, guesses, layers "
+        "of "
+        "cut prompts) and with none";
     figures.Counter("troupe_split_lane_seconds_total", kLanes, state.busy_seconds[i],
                     {{"place", std::string(Name(side))}, {"state", "busy"}});
     figures.Counter("troupe_split_lane_seconds_total", kLanes, state.idle_seconds[i],
@@ -152,13 +154,22 @@ std::vector<ExtraMetric> MetricsOf(const EndState& state) {
     figures.Counter("troupe_split_predicted_took_seconds_total", "What these have taken",
                     sums.seconds, label);
   }
-  figures.Counter("troupe_split_cloud_failures_total", "Times that the cloud or its link failed",
+  figures.Counter("troupe_split_cloud_failures_total",
+                  "Times that the cloud, its link or the layers here of a cut prompt failed",
                   state.flow.failures);
+  figures.Counter("troupe_split_cloud_refusals_total",
+                  "Times that a cloud that is well did not take an answer or go on with it: it was "
+                  "full, or its context is, or it does not serve this end",
+                  state.flow.refusals);
   figures.Counter("troupe_split_cloud_silences_total",
                   "Times that the end began as the cloud was silent", state.flow.silences);
   figures.Counter("troupe_split_cloud_stalls_total",
                   "Times that the end began as the cloud lived and gave no token",
                   state.flow.stalls);
+  figures.Counter("troupe_split_wrong_total",
+                  "Answers that failed, as the cloud had said a token that this model does not say "
+                  "and it was shown",
+                  state.flow.wrong);
   figures.Counter("troupe_split_bytes_total", "Bytes of bodies, to and from the cloud",
                   state.bytes_sent, {{"direction", "sent"}});
   figures.Counter("troupe_split_bytes_total", "Bytes of bodies, to and from the cloud",

@@ -6,18 +6,16 @@
 namespace troupe {
 namespace {
 
-// Of a new measurement in the mean: the last ten passes or so decide.
-constexpr double kNewShare = 0.2;
 // What prompts take of a mixed pass at least, whatever its decodes were expected to take.
 constexpr double kLeastPromptShare = 0.05;
 // How far one pass moves what is known of passes of other sizes, and the most it says of them.
 constexpr double kDriftShare = 0.1, kMostDrift = 2;
 
-void Blend(double& mean, double measured) { mean += kNewShare * (measured - mean); }
+void Blend(double& mean, double measured, double share) { mean += share * (measured - mean); }
 
 }  // namespace
 
-void RowCurve::Note(double rows, double seconds) {
+void RowCurve::Note(double rows, double seconds, double new_share) {
   const auto whole = static_cast<std::uint64_t>(std::max(rows, 1.0));
   const auto size = static_cast<std::size_t>(std::bit_width(whole)) - 1;
   Point& point = points_[std::min(size, points_.size() - 1)];
@@ -25,8 +23,8 @@ void RowCurve::Note(double rows, double seconds) {
     point = {.rows = rows, .seconds = seconds};
     return;
   }
-  Blend(point.rows, rows);
-  Blend(point.seconds, seconds);
+  Blend(point.rows, rows, new_share);
+  Blend(point.seconds, seconds, new_share);
 }
 
 void RowCurve::Drift(double factor) {
@@ -65,7 +63,7 @@ RowSpeed RowSpeed::Even(double decode_seconds, double prompt_seconds) {
 
 void RowSpeedMeter::PassEnded(std::uint32_t decode_rows, std::uint32_t prompt_rows,
                               double seconds) {
-  if (decode_rows + prompt_rows == 0 || seconds <= 0) return;
+  if (decode_rows + prompt_rows == 0 || seconds <= 0 || new_share_ <= 0) return;
   const double expected = speed_.Predict(decode_rows, prompt_rows);
   if (expected > 0) {
     const double ratio = std::clamp(seconds / expected, 1 / kMostDrift, kMostDrift);
@@ -73,9 +71,10 @@ void RowSpeedMeter::PassEnded(std::uint32_t decode_rows, std::uint32_t prompt_ro
     speed_.decode.Drift(factor);
     speed_.prompt.Drift(factor);
   }
-  if (prompt_rows == 0) return speed_.decode.Note(decode_rows, seconds);
+  if (prompt_rows == 0) return speed_.decode.Note(decode_rows, seconds, new_share_);
   const double decodes = speed_.decode.At(decode_rows);
-  speed_.prompt.Note(prompt_rows, std::max(seconds - decodes, kLeastPromptShare * seconds));
+  const double prompts = std::max(seconds - decodes, kLeastPromptShare * seconds);
+  speed_.prompt.Note(prompt_rows, prompts, new_share_);
 }
 
 }  // namespace troupe

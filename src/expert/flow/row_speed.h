@@ -10,10 +10,13 @@
 
 namespace troupe {
 
+// Of a new measurement in the mean: the last ten passes or so decide.
+inline constexpr double kUsualPassShare = 0.2;
+
 // Seconds by the number of rows: what was measured near it, lines between, and a line on.
 class RowCurve {
  public:
-  void Note(double rows, double seconds);
+  void Note(double rows, double seconds, double new_share = kUsualPassShare);
   // Passes of other sizes have become slower or faster, too: times a factor.
   void Drift(double factor);
   double At(double rows) const;  // never falls; 0 of a curve without a measurement
@@ -45,10 +48,15 @@ class RowSpeedMeter {
   // A pass has ended. Beside decodes, prompts take what the decodes alone would not have taken.
   void PassEnded(std::uint32_t decode_rows, std::uint32_t prompt_rows, double seconds);
 
+  // Of the passes to come in the means of their sizes: more where they are run to be measured, and
+  // nothing (0) of those that are not like others.
+  void set_new_share(double share) { new_share_ = share; }
+
   const RowSpeed& speed() const { return speed_; }
 
  private:
   RowSpeed speed_;
+  double new_share_ = kUsualPassShare;
 };
 
 }  // namespace troupe

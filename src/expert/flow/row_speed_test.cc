@@ -31,6 +31,18 @@ TEST(RowSpeed, OfPromptsIsWhatTheDecodesBesideThemDoNotTake) {
   EXPECT_NEAR(meter.speed().Predict(0, 64), 0.2, 0.03);
 }
 
+TEST(RowSpeed, OfPassesThatAreRunToBeMeasuredCountsMoreAndOfOthersNothing) {
+  RowSpeedMeter meter;
+  meter.set_new_share(0);
+  meter.PassEnded(0, 32, 5);
+  EXPECT_FALSE(meter.speed().prompt.measured());
+  meter.set_new_share(kUsualPassShare);
+  meter.PassEnded(0, 32, 1);
+  meter.set_new_share(0.75);
+  meter.PassEnded(0, 32, 0.2);
+  EXPECT_NEAR(meter.speed().Predict(0, 32), 0.4, 0.05);
+}
+
 TEST(RowSpeed, FollowsAChange) {
   RowSpeedMeter meter;
   meter.PassEnded(1, 0, 1.0);

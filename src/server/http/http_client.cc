@@ -45,11 +45,15 @@ struct Connection {
 // Those that are open and idle, the last one at the end.
 class IdleConnections {
  public:
-  explicit IdleConnections(std::size_t most) : most_(most) {}
+  IdleConnections(std::size_t most, std::chrono::milliseconds longest)
+      : most_(most), longest_(longest) {}
 
   bool any() const { return most_ > 0; }
   // Null: there is none.
   std::unique_ptr<Connection> Take(const std::string& server) {
+    std::erase_if(idle_, [limit = SteadyClock::now() - longest_](const Idle& one) {
+      return one.since < limit;
+    });
     for (auto at = idle_.end(); at != idle_.begin();) {
       --at;
       if (at->server != server) continue;
@@ -60,18 +64,28 @@ class IdleConnections {
     return nullptr;
   }
   void Keep(const std::string& server, std::unique_ptr<Connection> connection) {
-    idle_.push_back({server, std::move(connection)});
+    idle_.push_back({server, std::move(connection), SteadyClock::now()});
     if (idle_.size() > most_) idle_.erase(idle_.begin());
+  }
+  // Where one is dead the others are: the way to that server has changed.
+  void Forget(const std::string& server) {
+    std::erase_if(idle_, [&](const Idle& one) { return one.server == server; });
   }
 
  private:
   struct Idle {
     std::string server;
     std::unique_ptr<Connection> connection;
+    SteadyClock::time_point since;
   };
   const std::size_t most_;
+  const std::chrono::milliseconds longest_;
   std::vector<Idle> idle_;
 };
+
+std::string ServerOf(const HttpUrl& url) {
+  return (url.tls ? "https " : "http ") + url.Authority();
+}
 
 // A request under way. Lives as long as something of it is waited for.
 class Call : public std::enable_shared_from_this<Call> {
@@ -101,7 +115,7 @@ class Call : public std::enable_shared_from_this<Call> {
   }
 
  private:
-  std::string Server() const { return (url_.tls ? "https " : "http ") + url_.Authority(); }
+  std::string Server() const { return ServerOf(url_); }
   Tcp::socket& socket() { return connection_->socket; }
   std::optional<TlsStream>& tls() { return connection_->tls; }
 
@@ -134,6 +148,7 @@ class Call : public std::enable_shared_from_this<Call> {
   bool WasClosedMeanwhile() const { return was_idle_ && !was_heard_; }
   void AskAgain() {
     was_idle_ = false;
+    idle_.Forget(Server());
     Resolve();
   }
 
@@ -227,7 +242,10 @@ class Call : public std::enable_shared_from_this<Call> {
     End(OkStatus());
   }
 
-  void End(Code code, const std::string& why) { End(Error(code, "{}: {}", url_.ToString(), why)); }
+  void End(Code code, const std::string& why) {
+    idle_.Forget(Server());
+    End(Error(code, "{}: {}", url_.ToString(), why));
+  }
   void End(const Status& status) {
     Close();
     if (listener_.on_end) listener_.on_end(status);
@@ -264,7 +282,7 @@ class Call : public std::enable_shared_from_this<Call> {
 class HttpClient::Impl {
  public:
   explicit Impl(const HttpClientOptions& options)
-      : options_(options), idle_(options.kept_connections) {
+      : options_(options), idle_(options.kept_connections, options.kept_for) {
     if (options.any_certificate) return;
     boost::system::error_code ignored;  // without certificates no server is trusted, which is said
     tls_.set_default_verify_paths(ignored);
@@ -279,6 +297,8 @@ class HttpClient::Impl {
       if (const auto still = weak.lock()) still->Cancel();
     };
   }
+
+  void Forget(const HttpUrl& url) { idle_.Forget(http_client_internal::ServerOf(url)); }
 
   void Post(std::function<void()> call) { boost::asio::post(io_, std::move(call)); }
 
@@ -314,6 +334,7 @@ HttpClient::Cancel HttpClient::Start(const HttpUrl& url, const HttpRequest& requ
                                      HttpListener listener) {
   return impl_->Start(url, request, std::move(listener));
 }
+void HttpClient::Forget(const HttpUrl& url) { impl_->Forget(url); }
 void HttpClient::Post(std::function<void()> call) { impl_->Post(std::move(call)); }
 void HttpClient::RunUntilStopped() { impl_->RunUntilStopped(); }
 void HttpClient::Stop() { impl_->Stop(); }

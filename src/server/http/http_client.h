@@ -22,8 +22,10 @@ struct HttpClientOptions {
   std::chrono::milliseconds whole{0};  // from the start of a request to its end; 0: any
   // Connections that stay open for requests to come. A request whose connection turns out to be
   // closed before a byte of the response is asked once more, on a new one: for requests that may
-  // come twice.
+  // come twice. None is used again that was idle for longer than `kept_for`, or while another one
+  // of the same server failed or fell silent: what lies between may have forgotten all of them.
   std::size_t kept_connections = 0;
+  std::chrono::milliseconds kept_for{30'000};
 };
 
 // What a request calls, all from Run.
@@ -48,6 +50,9 @@ class HttpClient {
 
   // `request.path` is added to the URL's. Host, length and connection are said without being asked.
   Cancel Start(const HttpUrl& url, const HttpRequest& request, HttpListener listener);
+  // Uses no connection again that is idle now: a request to that server was cancelled, as it was
+  // silent. Called where listeners are.
+  void Forget(const HttpUrl& url);
   // Calls after that time.
   void After(std::chrono::nanoseconds time, std::function<void()> call);
   // Calls it as soon as may be. Any thread.

@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/mutex.h"
 #include "server/http/http_server.h"
@@ -14,6 +17,7 @@
 namespace troupe {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
@@ -35,6 +39,12 @@ class HttpClientTest : public testing::Test {
                           .content_type = "text/plain",
                           .headers = {{"X-Key", std::string(request.Header("x-key"))}},
                           .body = request.method + " " + request.body});
+    }
+    if (request.path == "/once") {
+      const MutexLock lock(mu_);
+      if (peers_.insert(request.peer).second) return reply->Send({.body = "here"});
+      swallowed_.push_back(reply);
+      return;
     }
     if (request.path == "/long") return reply->Send({.body = std::string(100'000, 'x')});
     {
@@ -60,6 +70,9 @@ class HttpClientTest : public testing::Test {
   HttpUrl url_;
   Mutex mu_;
   HttpReplyPtr kept_ TROUPE_GUARDED_BY(mu_);
+  // Of /once, which a connection answers once: then it is as dead, and says nothing.
+  std::set<std::string> peers_ TROUPE_GUARDED_BY(mu_);
+  std::vector<HttpReplyPtr> swallowed_ TROUPE_GUARDED_BY(mu_);
 };
 
 TEST_F(HttpClientTest, GetsTheResponseToWhatItAsks) {
@@ -194,6 +207,38 @@ TEST_F(HttpClientTest, AKeptConnectionThatWasClosedMeanwhileIsReplaced) {
   server_.reset();
   ask();
   EXPECT_EQ(ended->code(), Code::kUnavailable);
+}
+
+TEST_F(HttpClientTest, WhereAKeptConnectionFallsSilentTheOthersAreNotTried) {
+  // Of live answers, too: as long as a loaded machine may need for one.
+  HttpClient client({.silence = 3s, .kept_connections = 4});
+  std::vector<Code> ended;
+  const auto ask = [&](int times) {
+    ended.clear();
+    for (int i = 0; i < times; ++i) {
+      client.Start(url_, {.method = "GET", .path = "/once"},
+                   {.on_end = [&](const Status& status) { ended.push_back(status.code()); }});
+    }
+    client.Run();
+    return ended;
+  };
+  EXPECT_THAT(ask(3), ElementsAre(Code::kOk, Code::kOk, Code::kOk));
+  EXPECT_THAT(ask(1), ElementsAre(Code::kDeadlineExceeded));
+  EXPECT_THAT(ask(1), ElementsAre(Code::kOk)) << "on a new one";
+  client.Forget(url_);
+  EXPECT_THAT(ask(1), ElementsAre(Code::kOk)) << "as was said";
+}
+
+TEST_F(HttpClientTest, AKeptConnectionThatWasIdleForLongIsNotUsed) {
+  HttpClient client({.silence = 20s, .kept_connections = 4, .kept_for = 1ms});
+  for (int round = 0; round < 2; ++round) {
+    std::optional<Status> ended;
+    client.Start(url_, {.method = "GET", .path = "/once"},
+                 {.on_end = [&](const Status& status) { ended = status; }});
+    client.Run();
+    EXPECT_EQ(ended, OkStatus()) << round;
+    std::this_thread::sleep_for(20ms);
+  }
 }
 
 TEST_F(HttpClientTest, WhoSaysNothingIsWaitedForOnlySoLong) {

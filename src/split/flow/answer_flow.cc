@@ -6,6 +6,14 @@
 #include "base/check.h"
 
 namespace troupe {
+namespace {
+
+// Of a cloud that is well. That it or its link failed has other codes.
+bool IsRefusal(const Status& why) {
+  return why.code() == Code::kResourceExhausted || why.code() == Code::kFailedPrecondition;
+}
+
+}  // namespace
 
 FlowCounts& FlowCounts::operator+=(const FlowCounts& other) {
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -15,8 +23,10 @@ FlowCounts& FlowCounts::operator+=(const FlowCounts& other) {
     moved[i] += other.moved[i];
   }
   failures += other.failures;
+  refusals += other.refusals;
   silences += other.silences;
   stalls += other.stalls;
+  wrong += other.wrong;
   return *this;
 }
 
@@ -107,6 +117,7 @@ bool AnswerFlow::Contradicts(Side place, std::optional<TokenId> token, Nanos now
     return true;
   }
   StopAll(step);
+  ++counts_.wrong;
   step.failure = DataLoss("token {} of the answer is not what the cloud said it was", at + 1);
   return true;
 }
@@ -161,8 +172,9 @@ FlowStep AnswerFlow::OnEnd(RunId run, FinishReason reason, Nanos now) {
   // Its context may be smaller than this machine's, and nobody but this machine's user cancels.
   if (*place == Side::kCloud &&
       (reason == FinishReason::kContextFull || reason == FinishReason::kCancelled)) {
-    return OnFailure(run, Error(Code::kUnavailable, "the cloud has ended the answer too early"),
-                     now);
+    const Code code =
+        reason == FinishReason::kContextFull ? Code::kResourceExhausted : Code::kUnavailable;
+    return OnFailure(run, Error(code, "the cloud has ended the answer too early"), now);
   }
   FlowStep step;
   if (Contradicts(*place, std::nullopt, now, step)) return step;
@@ -179,7 +191,7 @@ FlowStep AnswerFlow::OnFailure(RunId run, const Status& why, Nanos now) {
   At(*place).reset();
   WaitLonger(*place, now, /*failed=*/true);
   if (*place == Side::kCloud) {
-    ++counts_.failures;
+    ++(IsRefusal(why) ? counts_.refusals : counts_.failures);
     cloud_failed_at_ = tokens_.size();
   }
   const Side other = Other(*place);

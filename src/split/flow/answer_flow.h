@@ -81,9 +81,11 @@ struct FlowCounts {
   std::array<std::uint64_t, 2> unused = {};      // that came when another had them already
   std::array<std::uint64_t, 2> taken_over = {};  // where the other place was at work before
   std::array<std::uint64_t, 2> moved = {};       // there, as they waited in the other place
-  std::uint64_t failures = 0;                    // of the cloud
+  std::uint64_t failures = 0;  // of the cloud, its link, or the end's layers of a cut prompt
+  std::uint64_t refusals = 0;  // of a cloud that is well: full, too small, or not for this end
   std::uint64_t silences = 0;
   std::uint64_t stalls = 0;  // times that it lived and gave no token
+  std::uint64_t wrong = 0;   // answers that failed, as a token that was shown was wrong
 
   FlowCounts& operator+=(const FlowCounts& other);
   bool operator==(const FlowCounts&) const = default;

@@ -245,9 +245,10 @@ TEST(AnswerFlow, ACloudThatSaysAnotherTokenIsStoppedAndReported) {
   EXPECT_THAT(wrong.stop, ElementsAre(cloud));
   EXPECT_TRUE(wrong.failure.ok());
   EXPECT_THAT(OneToken(flow, end, 3).tokens, ElementsAre(3));
+  EXPECT_EQ(flow.counts().wrong, 0u) << "nobody saw it";
 }
 
-TEST(AnswerFlow, AnAnswerWithAWrongTokenOfTheCloudFails) {
+TEST(AnswerFlow, AnAnswerWithAWrongTokenOfTheCloudFailsAndIsCounted) {
   AnswerFlow flow({.silence = 100 * kMs});
   const RunId cloud = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
   const RunId end = StartedIn(flow.OnTime({.usable = true, .better = Side::kEnd}, 0), Side::kEnd);
@@ -257,6 +258,9 @@ TEST(AnswerFlow, AnAnswerWithAWrongTokenOfTheCloudFails) {
   EXPECT_EQ(seen.failure.code(), Code::kDataLoss);
   EXPECT_THAT(seen.failure.message(), HasSubstr("token 2"));
   EXPECT_EQ(seen.stop.size(), 2u);
+  FlowCounts sum;
+  sum += flow.counts();
+  EXPECT_EQ(sum.wrong, 1u);
 }
 
 TEST(AnswerFlow, ACloudWhoseContextIsFullHasNotEndedTheAnswer) {
@@ -266,6 +270,26 @@ TEST(AnswerFlow, ACloudWhoseContextIsFullHasNotEndedTheAnswer) {
   const FlowStep full = flow.OnEnd(cloud, FinishReason::kContextFull, 0);
   EXPECT_EQ(full.finish, std::nullopt);
   EXPECT_NE(StartedIn(full, Side::kEnd), 0u);
+  EXPECT_EQ(flow.counts().failures, 0u) << "it is well";
+}
+
+TEST(AnswerFlow, ACloudThatIsFullOrForOthersHasRefusedAndNotFailed) {
+  using Counts = std::pair<std::uint64_t, std::uint64_t>;
+  const auto counts_of = [](Code code) {
+    AnswerFlow flow;
+    const RunId cloud = StartedIn(flow.Begin(Side::kCloud, kBetter, 0), Side::kCloud);
+    const FlowStep refused = flow.OnFailure(cloud, Error(code, "no"), 0);
+    EXPECT_NE(StartedIn(refused, Side::kEnd), 0u);
+    FlowCounts sum;
+    sum += flow.counts();
+    return Counts(sum.refusals, sum.failures);
+  };
+  for (const Code refusal : {Code::kResourceExhausted, Code::kFailedPrecondition}) {
+    EXPECT_EQ(counts_of(refusal), Counts(1, 0)) << static_cast<int>(refusal);
+  }
+  for (const Code failure : {Code::kUnavailable, Code::kDeadlineExceeded, Code::kDataLoss}) {
+    EXPECT_EQ(counts_of(failure), Counts(0, 1)) << static_cast<int>(failure);
+  }
 }
 
 TEST(AnswerFlow, AnEndThatCannotGivesTheAnswerToTheCloudUnlessThatCannotEither) {

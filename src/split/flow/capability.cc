@@ -36,12 +36,14 @@ Capability CapabilityOf(const DeviceShare& share, const ExpertNeeds& needs,
   return found;
 }
 
-double PowerShare(std::optional<double> battery, bool discharging, std::optional<double> cap_watts,
-                  std::optional<double> most_watts) {
-  double share = 1;
-  if (battery && discharging) share = std::min(share, *battery / kFullPower);
-  if (cap_watts && most_watts && *most_watts > 0) share = std::min(share, *cap_watts / *most_watts);
-  return std::clamp(share, kLeastPower, 1.0);
+double BatteryShare(std::optional<double> battery, bool discharging) {
+  if (!battery || !discharging) return 1;
+  return std::clamp(*battery / kFullPower, kLeastPower, 1.0);
+}
+
+double CapShare(std::optional<double> cap_watts, std::optional<double> cap_of_then) {
+  if (!cap_watts || !cap_of_then || *cap_of_then <= 0) return 1;
+  return std::clamp(*cap_watts / *cap_of_then, kLeastPower, 1.0);
 }
 
 double SteadyNumber::Follow(double value, Nanos now) {

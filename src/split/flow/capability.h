@@ -17,7 +17,7 @@ namespace troupe {
 struct DeviceShare {
   double processors = 1;  // of those that the speeds below were measured with: a part, 0 to 1
   Bytes memory;           // for experts
-  double power = 1;       // of what it may use: 1 on the mains
+  double power = 1;       // of what it could use as they were measured, and on the mains
 };
 
 // V_expert, of experts that are all alike, and what a token wants of them.
@@ -46,9 +46,11 @@ struct Capability {
 Capability CapabilityOf(const DeviceShare& share, const ExpertNeeds& needs,
                         const CapabilityLimits& limits = {});
 
-// Of a battery at that level that nothing charges, and of a cap below what the machine could draw.
-double PowerShare(std::optional<double> battery, bool discharging, std::optional<double> cap_watts,
-                  std::optional<double> most_watts);
+// Of a battery at that level: less than all only where nothing charges it.
+double BatteryShare(std::optional<double> battery, bool discharging);
+// Of the power under which speeds were measured: those hold the cap of then, so only one that is
+// lower now leaves less.
+double CapShare(std::optional<double> cap_watts, std::optional<double> cap_of_then);
 
 // A number that follows another one, once that has been a tenth away from it for a while, on the
 // same side.

@@ -56,14 +56,21 @@ TEST(Capability, NeverGrowsWhenTheDeviceHasLess) {
   }
 }
 
-TEST(PowerShare, IsAllOnTheMainsAndLessOnAnEmptyingBatteryOrUnderACap) {
-  EXPECT_EQ(PowerShare({}, false, {}, {}), 1);
-  EXPECT_EQ(PowerShare(0.1, false, {}, {}), 1) << "it is charged";
-  EXPECT_EQ(PowerShare(0.8, true, {}, {}), 1);
-  EXPECT_EQ(PowerShare(0.25, true, {}, {}), 0.5);
-  EXPECT_EQ(PowerShare(0.01, true, {}, {}), 0.1);
-  EXPECT_EQ(PowerShare({}, false, 15, 60), 0.25);
-  EXPECT_EQ(PowerShare({}, false, 15, {}), 1) << "nobody knows of what";
+TEST(BatteryShare, IsAllOnTheMainsAndLessOfAnEmptyingBattery) {
+  EXPECT_EQ(BatteryShare({}, false), 1);
+  EXPECT_EQ(BatteryShare(0.1, false), 1) << "it is charged";
+  EXPECT_EQ(BatteryShare(0.8, true), 1);
+  EXPECT_EQ(BatteryShare(0.25, true), 0.5);
+  EXPECT_EQ(BatteryShare(0.01, true), 0.1);
+}
+
+TEST(CapShare, IsOfTheCapUnderWhichSpeedsWereMeasured) {
+  EXPECT_EQ(CapShare({}, {}), 1);
+  EXPECT_EQ(CapShare(15, 15), 1) << "the speeds hold it";
+  EXPECT_EQ(CapShare(15, 60), 0.25);
+  EXPECT_EQ(CapShare(60, 15), 1);
+  EXPECT_EQ(CapShare(1, 60), 0.1);
+  EXPECT_EQ(CapShare(15, {}), 1) << "nobody knows of what";
 }
 
 TEST(SteadyNumber, FollowsOnlyWhatLasts) {

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "expert/flow/row_speed.h"
+#include "split/flow/link_batch.h"
 
 namespace troupe {
 
@@ -80,7 +81,13 @@ class CutMeter {
   void OnEnd(std::size_t rows, std::uint32_t layers, double seconds);
   // The same in the cloud, where it has waited for others before.
   void OnCloud(std::size_t rows, std::uint32_t layers, double waited, double seconds, Nanos now);
-  // Its bytes were on the link for that long, with a round trip.
+  // Of each message: it is on its way, and then it was from and to these times, or nobody knows.
+  void OnSent() { link_.OnSent(); }
+  void OnThrough(std::size_t bytes, Nanos sent, Nanos through, Nanos round_trip) {
+    NoteLink(link_.OnThrough(bytes, sent, through, round_trip));
+  }
+  void OnLost() { NoteLink(link_.OnLost()); }
+  // Bytes were on the link for that long, with a round trip, and nothing else was.
   void OnLink(std::size_t bytes, double seconds, double round_trip);
 
   bool measured() const { return end_.measured() && cloud_.measured() && bytes_a_second_ > 0; }
@@ -98,8 +105,12 @@ class CutMeter {
  private:
   static double LayerSeconds(const RowCurve& curve, std::size_t rows, double read_seconds,
                              std::uint32_t layers);
+  void NoteLink(const std::optional<LinkBatch::Sample>& sample) {
+    if (sample) OnLink(sample->bytes, sample->seconds, sample->round_trip_seconds);
+  }
 
   RowCurve end_, cloud_;  // of one layer
+  LinkBatch link_;
   double bytes_a_second_ = 0;
   double chunk_wait_ = 0;
   Nanos waited_at_ = 0;

@@ -2,19 +2,33 @@
 // it is decided where the next one goes. Pure.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
+
+#include "split/flow/side.h"
 
 namespace troupe {
 
 // The part of an answer that is still to come.
 struct AnswerTask {
-  std::size_t read = 0;    // tokens before the next one, as far as nobody has kept them
+  std::size_t read = 0;    // tokens before the next one
   std::size_t tokens = 0;  // to be chosen, as far as can be known
   bool one_token = false;  // that is all there will be
   bool exact = true;       // rows of its prompt may lose nothing where they cross a cut
+  // Of those to be read what each Side has kept, as far as is known here (known_prefixes.h).
+  std::array<std::size_t, 2> kept = {};
 
+  // What is to be read there is what it has not kept; the last token always is.
+  AnswerTask In(Side place) const {
+    AnswerTask there = *this;
+    const std::size_t found = kept[static_cast<std::size_t>(place)];
+    there.read -= std::min(found, read - std::min<std::size_t>(read, 1));
+    there.kept = {};
+    return there;
+  }
   bool operator==(const AnswerTask&) const = default;
 };
 

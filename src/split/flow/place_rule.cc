@@ -76,7 +76,7 @@ class SoonerFinish final : public PlaceRule {
               .drafts = facts.drafts_are_new && place == Side::kCloud};
     }
     const auto seconds = [&](Side place, const PlaceCosts& costs) {
-      if (!now || now->place != place) return costs.FinishSeconds(task);
+      if (!now || now->place != place) return costs.FinishSeconds(task.In(place));
       return now->wait_seconds +
              costs.ComputeSeconds({.read = now->to_read, .tokens = task.tokens});
     };
@@ -158,8 +158,9 @@ class RouteAware final : public PlaceRule {
     if (!facts.end || !facts.cloud) {
       return {.place = Side::kCloud, .why = "not measured in both places yet"};
     }
-    const double load = facts.end->wait_seconds + facts.end->ComputeSeconds(task);
-    const double priority = RoutePriority(task, *facts.end, *facts.cloud, limits_.epsilon);
+    const AnswerTask here = task.In(Side::kEnd);
+    const double load = facts.end->wait_seconds + facts.end->ComputeSeconds(here);
+    const double priority = RoutePriority(here, *facts.end, *facts.cloud, limits_.epsilon);
     const bool stays = load <= limits_.end_seconds && priority >= limits_.beta;
     return {.place = stays ? Side::kEnd : Side::kCloud,
             .why = fmt::format("priority {:.3g} of {:.3g}, end's load {:.2f} s of {:.2f} s",

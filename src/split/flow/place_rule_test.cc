@@ -32,6 +32,21 @@ TEST(PlaceRule, AnAnswerGoesWhereItIsExpectedToEndSooner) {
             Side::kEnd);
 }
 
+TEST(PlaceRule, OnlyWhatAPlaceHasNotKeptIsReadThere) {
+  const PlaceFacts facts{.end = kWeak, .cloud = kStrong};
+  AnswerTask turn{.read = 1000, .tokens = 5};
+  EXPECT_EQ(Choose("auto", facts, {}, turn).place, Side::kCloud);
+  turn.kept[0] = 960;
+  EXPECT_EQ(Choose("auto", facts, {}, turn).place, Side::kEnd);
+  EXPECT_THAT(Choose("auto", facts, {}, turn).why, HasSubstr("cloud 1.15 s, end 0.90 s"));
+  turn.kept[1] = 960;
+  EXPECT_EQ(Choose("auto", facts, {}, turn).place, Side::kCloud);
+  turn.kept[0] = 5000;
+  EXPECT_EQ(turn.In(Side::kEnd).read, 1u) << "the last token is always read";
+  EXPECT_EQ(turn.In(Side::kCloud).read, 40u);
+  EXPECT_THAT(Choose("route-aware", facts, {}, turn).why, HasSubstr("end's load 0.51 s"));
+}
+
 TEST(PlaceRule, WhatCutsTookOfWhatWasPredictedCounts) {
   const AnswerTask one{.read = 256, .tokens = 1, .one_token = true};
   PlaceFacts facts{

@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-inline constexpr std::uint32_t kSplitWire = 5;  // raised by each change of the format
+inline constexpr std::uint32_t kSplitWire = 6;  // raised by each change of the format
 
 struct ModelProof {
   std::uint32_t wire = kSplitWire;
