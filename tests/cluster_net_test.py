@@ -31,6 +31,7 @@ TOKENS = 16
 MBPS = 500
 DISK = "4MiB/5ms"  # that peers are faster than
 SLOW_DISK = "1MiB/20ms"
+FAST_DISK = "2GiB/20us"  # that no peer is faster than
 
 
 def readme():
@@ -217,15 +218,27 @@ class ClusterNet(unittest.TestCase):
         self.machines.heal(MBPS)
         self.ask_until_explained(self.nodes[0], "the link to n2 is as fast as usual again")
 
+    def misses(self, node):
+        """Of all prompts: how many its peers computed, and how many it read."""
+        before = node.metrics()
+        self.ask_all(nodes=[node])
+        grown = {key: value - before.get(key, 0) for key, value in node.metrics().items()}
+        return (grown['troupe_tier_expert_asks_total{tier="elsewhere"}'],
+                sum(grown[f'troupe_tier_expert_asks_total{{tier="{tier}"}}'] for tier in ("disk", "loading")))
+
     def test_a_node_with_a_slow_disk_is_answered_by_its_peers_and_costs_no_answer(self):
-        self.start_by_list(disks=[DISK, DISK, SLOW_DISK])
+        self.start_by_list(disks=[DISK, DISK, FAST_DISK])
+        self.ask_all(2)
+        by_peers, by_disk = self.misses(self.nodes[2])
+        self.assertGreater(by_disk, 0)
+        share = by_peers / (by_peers + by_disk)
+        self.nodes.pop().end()
+        self.nodes.append(self.node(2, disk=SLOW_DISK))
+        self.wait_until_settled()
         self.ask_all()
-        before = self.nodes[2].metrics()
-        self.ask_all(nodes=[self.nodes[2]])
-        grown = {key: value - before.get(key, 0) for key, value in self.nodes[2].metrics().items()}
-        by_peers = grown['troupe_tier_expert_asks_total{tier="elsewhere"}']
-        by_disk = sum(grown[f'troupe_tier_expert_asks_total{{tier="{tier}"}}'] for tier in ("disk", "loading"))
+        by_peers, by_disk = self.misses(self.nodes[2])
         self.assertGreater(by_peers, by_disk)
+        self.assertGreater(by_peers / (by_peers + by_disk), share)
         self.assert_explained(self.nodes[2], "layers shared with peers")
 
     def test_a_full_disk_costs_log_lines_and_kept_prefixes_and_no_answer(self):
@@ -235,9 +248,12 @@ class ClusterNet(unittest.TestCase):
             self.skipTest("no tmpfs may be mounted here")
         self.addCleanup(subprocess.run, ["umount", "-l", folder.name])
         full = pathlib.Path(folder.name) / "full"
-        with contextlib.suppress(OSError), open(full, "wb", buffering=0) as filler:
-            while True:
-                filler.write(bytes(4096))
+
+        def fill():
+            with contextlib.suppress(OSError), open(full, "wb", buffering=0) as filler:
+                while True:
+                    filler.write(bytes(4096))
+        fill()
         peers = ",".join(list_of_peers(self.machines).split(",")[:2])
         self.who, self.nodes = ["--peers", peers], []
         self.nodes.append(self.node(0))
@@ -246,6 +262,11 @@ class ClusterNet(unittest.TestCase):
         self.wait_until_settled()
         self.ask_all(2)
         self.assertGreater(self.nodes[1].metrics()['troupe_log_lines_total{end="lost"}'], 0)
+        self.assert_explained(self.nodes[1], "requests go on without their lines in the log: .*No space left on device")
+        full.unlink()
+        self.ask_all()
+        self.assert_explained(self.nodes[1], "the log of requests is written again")
+        fill()
         self.nodes.pop().end()
         self.assertFalse(pathlib.Path(f"{folder.name}/prefixes").exists())
         self.ask_all(nodes=self.nodes)

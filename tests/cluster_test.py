@@ -58,7 +58,7 @@ def make_model(folder):
 class Etcd:
     """A real one, alone, in a folder of its own. It may be killed and started again."""
 
-    def __init__(self, tls=None):
+    def __init__(self, tls=None, more=()):
         """With the files of `tls` if there are any, as a node is given them; it then talks to none without a certificate of theirs."""
         self.tls = tls
         self.folder = tempfile.TemporaryDirectory()
@@ -68,7 +68,7 @@ class Etcd:
         self.command = ["etcd", "--name", "e", "--data-dir", self.folder.name, "--listen-client-urls", url,
                         "--advertise-client-urls", url, "--listen-peer-urls", f"http://127.0.0.1:{peer}",
                         "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
-                        "--initial-cluster", f"e=http://127.0.0.1:{peer}"]
+                        "--initial-cluster", f"e=http://127.0.0.1:{peer}", *more]
         if tls:
             self.command += ["--cert-file", tls[3], "--key-file", tls[5], "--client-cert-auth", "--trusted-ca-file", tls[1]]
         self.start()
@@ -383,6 +383,37 @@ class Cluster(unittest.TestCase):
         self.wait_until_settled(1)
         self.ask_all(self.nodes)
 
+    def held_by_both_others(self, asker):
+        """How many experts `asker` lacks and each other node has."""
+        nodes = self.nodes[0].ask("/cluster/plan")["nodes"]
+        own = next(node for node in nodes if node["name"] == f"n{asker}")
+        others = [node for node in nodes if node is not own]
+        return sum(expert not in own["held"][layer] and all(expert in other["held"][layer] for other in others)
+                   for layer in range(len(own["held"])) for expert in range(8))
+
+    def test_another_holder_is_asked_where_one_hangs(self):
+        self.addresses, self.more, self.etcd = [f"127.0.0.1:{port}" for port in free_ports(3)], ("--copies", 2), None
+        self.nodes = [self.node(i, slots=15) for i in range(3)]
+        self.wait_until_settled(2)
+        self.ask_all(self.nodes, 2)  # now links and disks are measured
+        i = max(range(3), key=self.held_by_both_others)
+        self.assertGreater(self.held_by_both_others(i), 0)
+        asker, hedges = self.nodes[i], 'troupe_peer_calls_total{kind="hedge"}'
+        before, end = asker.metric(hedges), time.monotonic() + LONGEST
+        # The first calls after it hangs may go to the other holder, and then the one that hangs is asked less.
+        for hung in itertools.cycle(node for node in self.nodes if node is not asker):
+            hung.process.send_signal(signal.SIGSTOP)
+            try:
+                self.ask_all([asker])
+            finally:
+                hung.process.send_signal(signal.SIGCONT)
+            if asker.metric(hedges) > before:
+                break
+            self.assertLess(time.monotonic(), end, self.verb("status", asker.address).stdout)
+            self.wait(lambda node: node.metric("troupe_cluster_peers") == 2, *self.nodes)
+        self.wait_until_settled(2)
+        self.ask_all(self.nodes)
+
     def expect_end(self, node, *said):
         """It ends by itself, with one line that says why."""
         self.assertEqual(node.process.wait(LONGEST), 1)
@@ -395,7 +426,7 @@ class Cluster(unittest.TestCase):
         self.wait_until_settled(1)
         self.addresses.append(f"127.0.0.1:{free_ports(1)[0]}")
         own = self.more
-        for changes, more, said in (({"model": self.other_model()}, (), "cluster 'troupe' serves another model: node 'n"),
+        for changes, more, said in (({"model": self.other_model()}, (), "cluster 'troupe' serves another model: "),
                                     ({}, ("--cluster", "other"), "is of cluster 'troupe', not 'other'"),
                                     ({"name": "n1"}, (), "cluster 'troupe' has a node 'n1' already")):
             with self.subTest(said):
@@ -404,13 +435,13 @@ class Cluster(unittest.TestCase):
         self.ask_all(self.nodes)
         self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
 
-    def certificates(self, *names, hosts=("127.0.0.1",)):
+    def certificates(self, *names, hosts=("127.0.0.1",), days=825):
         """Files of that many authorities, which know nothing of each other, for the first host; and for the others."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         for name in names:
             os.mkdir(f"{folder.name}/{name}")
-            self.verb("certificates", f"{folder.name}/{name}", "--hosts", ",".join(hosts))
+            self.verb("certificates", f"{folder.name}/{name}", "--hosts", ",".join(hosts), "--days", str(days))
 
         def files(name, host):
             return ("--peer-authority", f"{folder.name}/{name}/authority.pem", "--peer-certificate",
@@ -425,6 +456,13 @@ class Cluster(unittest.TestCase):
             done = subprocess.run(["openssl", "verify", "-attime", str(int(time.time()) + hours * 3600), "-CAfile", files[1], files[3]],
                                   capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_certificate_that_ends_soon_is_told_of(self):
+        files = self.certificates("lab", days=20)["lab"]
+        self.start(1, *files)
+        self.assert_explained(self.nodes[0], re.escape(files[3]) + " expires in (19|20) days, on ")
+        expires = self.nodes[0].metric("troupe_peer_certificate_expires_timestamp_seconds")
+        self.assertAlmostEqual(expires, time.time() + 20 * 86400, delta=LONGEST + 3600)
 
     def test_a_newcomer_whose_certificate_is_not_of_its_address_ends_with_one_clear_line_and_the_others_serve_on(self):
         """It has a certificate of the right authority, of another host, and would pass for any node with it."""
@@ -624,6 +662,34 @@ class Cluster(unittest.TestCase):
         self.assert_explained(hung, f"plan {epoch:.0f}: ")
         self.ask_all(self.nodes)
 
+    def test_an_etcd_whose_disk_is_full_is_told_of_once_and_costs_no_answer(self):
+        etcd = Etcd(more=("--quota-backend-bytes", "8388608"))
+        self.addCleanup(etcd.close)
+        self.start(2, etcd=etcd)
+        self.wait_until_settled(1)
+        for i in range(300):
+            if etcd.ctl("put", f"/fill/{i}", "x" * 100_000).returncode:
+                break
+        self.assertIn("NOSPACE", etcd.ctl("alarm", "list").stdout)
+        self.addresses.append(f"127.0.0.1:{free_ports(1)[0]}")
+        newcomer = self.node(2)
+        self.assert_explained(newcomer, "s ago  etcd does not list this node: .*space", "(?m)^etcd does not list this node: .*space")
+        leader = self.leader()
+        for _ in range(3):
+            self.verb("place", leader.address)
+        self.ask_all([*self.nodes, newcomer])
+        said = self.verb("explain", newcomer.address).stdout
+        self.assertEqual(len(re.findall("s ago  etcd does not list this node", said)), 1, said)
+        self.assertEqual(etcd.ctl("del", "--prefix", "/fill/").returncode, 0)
+        revision = json.loads(etcd.ctl("get", "/fill/0", "--write-out", "json").stdout)["header"]["revision"]
+        for words in (("compact", str(revision)), ("defrag",), ("alarm", "disarm")):
+            done = etcd.ctl(*words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.nodes.append(newcomer)
+        self.wait(lambda node: node.metric("troupe_cluster_listed") == 1, *self.nodes)
+        self.wait_until_settled(2)
+        self.assertNotIn("\netcd does not list this node", self.verb("explain", newcomer.address).stdout)
+
     def test_while_etcd_is_away_nothing_but_planning_stops(self):
         etcd = self.start_by_etcd(2)
         etcd.kill()
@@ -689,11 +755,30 @@ class Cluster(unittest.TestCase):
         self.start_by_etcd(2)
         self.addresses.append(f"127.0.0.1:{free_ports(1)[0]}")
         for changes, said in (({"name": "n0"}, f"cluster 'troupe' has a node 'n0' already, at {self.addresses[0]}"),
-                              ({"model": self.other_model()}, "cluster 'troupe' serves another model: node 'n")):
+                              ({"model": self.other_model()}, "cluster 'troupe' serves another model: ")):
             with self.subTest(said):
                 self.expect_end(self.node(2, **changes), said)
         self.ask_all(self.nodes)
         self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
+
+    def test_a_machine_with_another_model_that_starts_while_all_others_are_off_ends_and_their_plan_stays(self):
+        etcd = self.start_by_etcd(2)
+        for node in self.nodes:
+            node.__exit__(None, None, None)
+        kept = etcd.get("/troupe/troupe/plan")
+        other = self.other_model()
+        self.expect_end(self.node(0, model=other), f"cluster 'troupe' serves another model: plan {kept['epoch']} in etcd is for ",
+                        "--new-model goes over to it")
+        self.assertEqual(etcd.get("/troupe/troupe/plan"), kept)
+        self.nodes = [self.node(i) for i in range(2)]
+        self.wait_until_settled(1)
+        self.ask_all(self.nodes)
+        for node in self.nodes:
+            node.__exit__(None, None, None)
+        self.more = ("--new-model",)
+        self.nodes = [self.node(i, model=other) for i in range(2)]
+        self.wait_until_settled(1)
+        self.assertNotEqual(etcd.get("/troupe/troupe/plan")["plan"]["model"], kept["plan"]["model"])
 
     def verb(self, *words):
         return subprocess.run([serve_test.TROUPE, "cluster", *words], capture_output=True, text=True, timeout=LONGEST)
@@ -709,7 +794,7 @@ class Cluster(unittest.TestCase):
         self.ask_all(self.nodes)  # now links and disks are measured
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             asking = pool.submit(self.ask_all, self.nodes, 3)
-            self.assertEqual(self.verb("drain", going.address).returncode, 0)
+            self.assertIn("others take what it holds", self.verb("drain", going.address).stdout)
             end = time.monotonic() + LONGEST
             while going.metric("troupe_held_experts") > 0:
                 self.assertLess(time.monotonic(), end, self.verb("status", going.address).stdout)
@@ -727,6 +812,11 @@ class Cluster(unittest.TestCase):
         self.assertIn("n0: ", self.verb("plan", leader.address).stdout)
         going.__exit__(None, None, None)
         self.ask_all(self.nodes[:2])
+        self.nodes[1].__exit__(None, None, None)
+        self.wait(lambda node: node.metric("troupe_cluster_peers") == 0, leader)
+        alone = self.verb("drain", leader.address)
+        self.assertEqual(alone.returncode, 1)
+        self.assertIn("stop it as it is", alone.stderr)
 
     def test_a_node_that_has_all_experts_in_memory_can_be_drained_too(self):
         self.addresses, self.more, self.etcd = [f"127.0.0.1:{port}" for port in free_ports(2)], (), None
@@ -793,6 +883,18 @@ class Cluster(unittest.TestCase):
         self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [2, 2, 2])
         self.ask_all(self.nodes[:2])
 
+    def test_a_reload_to_another_model_is_refused_and_the_node_serves_on(self):
+        own = self.folder() / "model.gguf"
+        shutil.copy(self.model, own)
+        self.start(2, models=[own, None])
+        self.wait_until_settled(1)
+        os.replace(self.other_model(), own)
+        self.nodes[0].process.send_signal(signal.SIGHUP)
+        self.wait(lambda node: any("not reloaded: model: " in line and "another model than the cluster's" in line
+                                   for line in node.said), self.nodes[0])
+        self.ask_all(self.nodes)
+        self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
+
     def test_what_is_wrong_with_the_options_is_one_clear_line(self):
         cases = [(["--peers", "127.0.0.1:1,127.0.0.1:2"], "--peer-address"),
                  (["--peers", "127.0.0.1:1,127.0.0.1:2", "--peer-address", "127.0.0.1:3"], "none of --peers"),
@@ -827,6 +929,48 @@ class Cluster(unittest.TestCase):
         for ended in (done, http):
             self.assertEqual(ended.returncode, 1, ended.stderr)
             self.assertIn(address, ended.stderr.strip().splitlines()[-1])
+
+    # Valid on the first day of 2020.
+    EXPIRED = """-----BEGIN CERTIFICATE-----
+MIIBADCBpgIBATAKBggqhkjOPQQDAjAMMQowCAYDVQQDDAFhMB4XDTIwMDEwMTAw
+MDAwMFoXDTIwMDEwMjAwMDAwMFowDDEKMAgGA1UEAwwBYTBZMBMGByqGSM49AgEG
+CCqGSM49AwEHA0IABFxLEg0g1nyuBMym3CwgAh6ba1l0y99oLLa2SbjitT/xfo3P
+zYR1UKGE1IiVcEZz88soG1qGjRYhboXJsCW94mIwCgYIKoZIzj0EAwIDSQAwRgIh
+AOuDRY8MLZ7w2fs2R8mZgQ8wYNm+eaA8saXtDvMstgHKAiEAiV0cvuueso32GDZK
+laotAekm5dwXumeXHL+9XOtje6I=
+-----END CERTIFICATE-----
+"""
+
+    def test_a_reload_with_a_certificate_that_has_expired_is_refused_and_the_node_serves_on(self):
+        own = self.folder() / "model.gguf"
+        shutil.copy(self.model, own)
+        files = self.certificates("lab")["lab"]
+        self.start(2, *files, models=[own, None])
+        self.wait_until_settled(1)
+        pathlib.Path(files[3]).write_text(self.EXPIRED)
+        shutil.copy(self.model, own.with_suffix(".next"))
+        os.replace(own.with_suffix(".next"), own)
+        self.nodes[0].process.send_signal(signal.SIGHUP)
+        self.wait(lambda node: any(f"not reloaded: {files[3]} has expired, on 2020-01-02" in line for line in node.said),
+                  self.nodes[0])
+        self.ask_all(self.nodes)
+        self.assertEqual([node.metric("troupe_cluster_peers") for node in self.nodes], [1, 1])
+
+    def test_a_refused_reload_to_another_model_names_new_model_by_etcd_alone(self):
+        etcd = Etcd()
+        self.addCleanup(etcd.close)
+        other = self.other_model()
+        for store in (etcd, None):
+            own = self.folder() / "model.gguf"
+            shutil.copy(self.model, own)
+            self.start(1, etcd=store, models=[own])
+            shutil.copy(other, own.with_suffix(".next"))
+            os.replace(own.with_suffix(".next"), own)
+            self.nodes[0].process.send_signal(signal.SIGHUP)
+            is_refusal = re.compile("not reloaded: model: .*another model than the cluster's").search
+            self.wait(lambda node: any(map(is_refusal, node.said)), self.nodes[0])
+            said = next(filter(is_refusal, self.nodes[0].said))
+            self.assertEqual("--new-model" in said, store is not None, said)
 
 
 def run_several_at_once():

@@ -289,8 +289,9 @@ class Dashboards(unittest.TestCase):
             selectors = SELECTOR.findall(expression)
             self.assertTrue(selectors or "up{" in expression, where)
             for name, labels in selectors:
-                # tests/cluster_test.py and tests/reload_test.py read them
-                if name in ("troupe_cluster_listed", "troupe_http_certificate_expires_timestamp_seconds"):
+                # tests/cluster_test.py, tests/reload_test.py and tests/end_cloud_test.py read them
+                if name in ("troupe_cluster_listed", "troupe_http_certificate_expires_timestamp_seconds",
+                            "troupe_peer_certificate_expires_timestamp_seconds", "troupe_split_wrong_total"):
                     continue
                 series = [found for found_name, found in told if found_name == name]
                 self.assertTrue(series, f"{where}: {name}")
@@ -333,6 +334,12 @@ class Dashboards(unittest.TestCase):
         expires = 'troupe_http_certificate_expires_timestamp_seconds{instance="a"}'
         self.assertTrue(self.fired("TroupeCertificateExpires", {expires: f"{6 * 86400}x120"}, at="90m"))
         self.assertFalse(self.fired("TroupeCertificateExpires", {expires: f"{30 * 86400}x120"}, at="90m"))
+        peers = 'troupe_peer_certificate_expires_timestamp_seconds{instance="a"}'
+        self.assertTrue(self.fired("TroupePeerCertificateExpires", {peers: f"{13 * 86400}x120"}, at="90m"))
+        self.assertFalse(self.fired("TroupePeerCertificateExpires", {peers: f"{30 * 86400}x120"}, at="90m"))
+        wrong = 'troupe_split_wrong_total{instance="a"}'
+        self.assertTrue(self.fired("TroupeCloudWrong", {wrong: "0x15 1x15"}))
+        self.assertFalse(self.fired("TroupeCloudWrong", {wrong: "0x30"}))
         lost = 'troupe_log_lines_total{instance="a",end="lost"}'
         self.assertTrue(self.fired("TroupeLosesLogLines", {lost: "0x15 3x15"}))
         self.assertFalse(self.fired("TroupeLosesLogLines", {lost: "3x30"}))

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <random>
 #include <system_error>
 #include <utility>
 
+#include "cluster/face/certificate_expiry.h"
 #include "cluster/face/node_buffers.h"
 #include "cluster/whole_expert.h"
 #include "gguf/reader.h"
@@ -115,6 +117,7 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(Engine& engine, ClusterOp
 Status ClusterNode::OpenParts(const CallShape& shape) {
   TROUPE_ASSIGN_OR_RETURN(const PeerHello hello, HelloOf(engine_, options_, shape));
   TROUPE_ASSIGN_OR_RETURN(links_, PeerLinks::Listen(options_.transport));
+  TROUPE_RETURN_IF_ERROR(LookAtCertificate());
   const ModelConfig& config = engine_.config();
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<ExpertHost> computes,
                           ExpertHost::Create(engine_.held(), config.moe.expert_ff,
@@ -142,7 +145,8 @@ Status ClusterNode::OpenParts(const CallShape& shape) {
                        .layouts = engine_.expert_layouts(),
                        .checksum_of = [this](ExpertId id) { return engine_.ChecksumOf(id); },
                        .say = [this](const std::string& line) { Say(line); },
-                       .fail = options_.fail},
+                       .fail = options_.fail,
+                       .log_trouble = options_.log_trouble},
       now);
   if (!options_.etcd) return OkStatus();
   TROUPE_ASSIGN_OR_RETURN(
@@ -159,6 +163,15 @@ Status ClusterNode::OpenParts(const CallShape& shape) {
   return OkStatus();
 }
 
+Status ClusterNode::LookAtCertificate() {
+  const std::string& certificate = options_.transport.tls.certificate;
+  if (certificate.empty()) return OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(certificate_expires_, ExpiryOfCertificate(certificate));
+  TROUPE_ASSIGN_OR_RETURN(certificate_remark_,
+                          RemarkOnExpiry(certificate, certificate_expires_, std::time(nullptr)));
+  return OkStatus();
+}
+
 Status ClusterNode::Begin(BetweenPasses between) {
   between_ = std::move(between);
   links_->Start(*this);
@@ -166,6 +179,9 @@ Status ClusterNode::Begin(BetweenPasses between) {
     const MutexLock lock(mu_);
     SayWhereItListens();
     SayWhatIsNotProtected();
+    for (const std::string& remark : {options_.remark, certificate_remark_}) {
+      if (!remark.empty()) Say(remark);
+    }
     TROUPE_RETURN_IF_ERROR(parts_->Begin(clock_.Now()));
   }
   try {
@@ -267,17 +283,14 @@ void ClusterNode::Main() {
   }
 }
 
-void ClusterNode::Drain() {
+Result<std::string> ClusterNode::Drain() {
   const MutexLock lock(mu_);
-  parts_->Drain(clock_.Now());
+  return parts_->Drain(clock_.Now());
 }
 
-Status ClusterNode::PlanNow() {
+Result<std::string> ClusterNode::PlanNow() {
   const MutexLock lock(mu_);
-  if (parts_->PlanNow(clock_.Now())) return OkStatus();
-  const std::string leader = parts_->core().LeaderName();
-  return Error(Code::kFailedPrecondition, "{} leads, not {}", leader.empty() ? "nobody" : leader,
-               options_.name);
+  return parts_->PlanNow(clock_.Now());
 }
 
 Status ClusterNode::Readmit() {

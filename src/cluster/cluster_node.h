@@ -4,6 +4,7 @@
 // two passes.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -38,8 +39,8 @@ class ClusterNode final : public RunningNode, private LinkEvents, private NodeEn
   Status Begin(BetweenPasses between) override;
   ClusterState State() const override;
   ClusterHoldings Holdings() const override;
-  void Drain() override;
-  Status PlanNow() override;
+  Result<std::string> Drain() override;
+  Result<std::string> PlanNow() override;
   Status Readmit() override;
 
  private:
@@ -68,6 +69,8 @@ class ClusterNode final : public RunningNode, private LinkEvents, private NodeEn
   void TakeDistribution(const OffloadReport& report) TROUPE_REQUIRES(mu_);
 
   Status OpenParts(const CallShape& shape);
+  // Fails if it has expired.
+  Status LookAtCertificate();
   SendFrame Sender();
   void Main();
   void OnStore(const KvEvent& event);
@@ -86,6 +89,8 @@ class ClusterNode final : public RunningNode, private LinkEvents, private NodeEn
   std::unique_ptr<PeerHost> host_;
   SpotChecker checker_;  // the engine's thread's
   BetweenPasses between_;
+  std::int64_t certificate_expires_ = 0;  // of peers' links; 0: there is none
+  std::string certificate_remark_;
 
   struct Said {
     Nanos at = 0;

@@ -40,6 +40,7 @@ ClusterState ClusterNode::State() const {
     }
     state.peers.push_back(std::move(one));
   }
+  state.certificate_expires = certificate_expires_;
   const LinkCounters links = links_->counters();
   state.bytes_sent = links.bytes_sent;
   state.bytes_received = links.bytes_received;
@@ -82,7 +83,10 @@ ClusterState ClusterNode::State() const {
   state.fetched_by_peers = parts_->given_bytes();
   state.migration = parts_->migration().At(clock_.Now());
   state.draining = core.draining();
-  if (const Membership* member = parts_->membership()) state.membership = member->state();
+  if (const Membership* member = parts_->membership()) {
+    state.membership = member->state();
+    if (member->kept_waiting()) state.not_listed = member->problem();
+  }
   state.epoch = core.plan() ? core.plan()->epoch : 0;
   state.settled = core.settled();
   if (core.plan()) {

@@ -77,7 +77,11 @@ void NodeCore::OnLeader(const std::optional<NodeLeader>& leader, Nanos now) {
   leader_ = leader;
   const bool leads = leader && leader->self;
   if (leads) first_contact_.Settle();
-  if (leads && !leads_) planner_.Begin(now, plan());
+  if (leads && !leads_) {
+    planner_.Begin(now, plan());
+    unwritten_ = 0;
+    write_again_at_ = 0;
+  }
   if (!leads && leads_) planner_.End();
   leads_ = leads;
   if (!is_other) return;
@@ -139,7 +143,7 @@ void NodeCore::Refuse(LinkId link, const PeerRefused& refused, Nanos now) {
 // it, or the store, was away, and somebody else was sooner.
 void NodeCore::OnKeptOut(const std::string& why) {
   if (!was_listed_ && !first_contact_.settled()) {
-    return actions_.push_back(node_action::Fail{why});
+    return Fail(why);
   }
   Say(fmt::format(
       "this node is not listed any more: {}; it serves on, and is listed again once that "
@@ -174,7 +178,7 @@ void NodeCore::EndIfWrong(Refusal reason, const PeerHello& other) {
   // A store says by itself who is in the way, and waits for leases of the dead.
   if (!has_list() && reason != Refusal::kOtherCertificate) return;
   const bool stands = has_list() && other.plan_epoch > 0;
-  if (first_contact_.EndsAt(Leads(other) || stands)) actions_.push_back(node_action::Fail{why});
+  if (first_contact_.EndsAt(Leads(other) || stands)) Fail(why);
 }
 
 void NodeCore::OnRefused(LinkId link, const PeerRefused& refused, Nanos now) {
@@ -196,13 +200,19 @@ void NodeCore::OnDistrusted(const std::string& address, std::string_view why) {
                                         static_cast<std::size_t>(others))) {
     return;
   }
-  actions_.push_back(node_action::Fail{
-      IsOfAnotherName(why)
-          ? fmt::format("the certificate of the node at {} is not of that address: {}", address,
-                        why)
-          : fmt::format(
-                "this node and the one at {} have certificates of different authorities: {}",
-                address, why)});
+  if (SaysThatOwnIsExpired(why)) {  // though by the own clock, read at the start, it is valid
+    return Fail(
+        fmt::format("the node at {} finds this node's certificate expired: it, or one of both "
+                    "clocks: {}",
+                    address, why));
+  }
+  Fail(IsOfAnotherName(why)
+           ? fmt::format("the certificate of the node at {} is not of that address: {}", address,
+                         why)
+           : fmt::format(
+                 "this node and the one at {} have certificates of different authorities, or "
+                 "that one's has expired: {}",
+                 address, why));
 }
 
 std::optional<PeerRefused> NodeCore::ProblemOf(const Link& link, const PeerHello& hello) const {

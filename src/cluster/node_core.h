@@ -155,9 +155,10 @@ class NodeCore {
   // Of the own users, since the last time.
   void OnActivity(std::vector<std::uint32_t> counts, Nanos now);
   // This node is to go: others get what it holds, and it lets each go once another one holds it.
-  void Drain();
-  // Whether this node leads, and so looks at once whether another plan is better.
-  bool PlanNow(Nanos now);
+  // What comes of it, in words. kFailedPrecondition: nobody else is here who could hold anything.
+  Result<std::string> Drain();
+  // Looks whether another plan is better: when, in words. kFailedPrecondition: another one leads.
+  Result<std::string> PlanNow(Nanos now);
   // Whether the own users' passes have given up sharing, or do share again.
   void OnSharing(bool given_up);
   // Since the beginning, newest first in weight; the next report tells of it.
@@ -231,6 +232,10 @@ class NodeCore {
   void EndIfWrong(PeerRefused::Reason reason, const PeerHello& other);
   std::string LeaderAddress() const;
   void Say(std::string text) { actions_.push_back(node_action::Say{std::move(text)}); }
+  void Fail(std::string why) {
+    ends_ = true;
+    actions_.push_back(node_action::Fail{std::move(why)});
+  }
   void OnPong(LinkId link, Nanos now);
   void OnHoldings(const std::string& name, const PeerHoldings& holdings);
   void OnReport(const std::string& name, const PeerReport& report);
@@ -259,6 +264,7 @@ class NodeCore {
   void DropLink(LinkId link, std::string_view why, Nanos now);
   bool YieldsTo(const PeerHello& other);
   void TakePlan(std::uint64_t epoch, std::string_view text, std::string_view from);
+  bool EndsAtPlan(std::uint64_t epoch, std::string_view text);
   void Adopt(ClusterPlan plan);
   void Plan(Nanos now);
   std::uint64_t NextEpoch() const;
@@ -294,13 +300,17 @@ class NodeCore {
   bool writing_ = false;   // one is on its way to the store
   std::optional<PlanLook> look_;
   std::uint64_t plans_unwritten_ = 0;
-  std::string said_unwritten_;  // of a plan that is too large for the store
+  std::string said_unwritten_;   // why, without numbers: they differ from one try to the next
+  std::uint32_t unwritten_ = 0;  // tries since a plan was written
+  Nanos write_again_at_ = 0;     // no plan is made before, unless somebody wants one now
+  bool said_no_memory_ = false;
   bool said_lists_differ_ = false;
   std::uint64_t links_spared_ = 0, links_spared_by_peers_ = 0;
   std::optional<Adoption::Why> said_why_;  // a plan stays
   std::uint64_t settled_of_ = 0;           // the epoch of the plan that was carried out last
   FirstContact first_contact_;
   bool was_listed_ = false;  // by the store, which knows nothing of certificates
+  bool ends_ = false;        // by its own word: it plans no more
   std::map<LinkId, Link> links_;
   std::map<std::string, Peer> peers_;
   EarlierLives earlier_;  // of peers

@@ -108,9 +108,13 @@ TEST_F(NodeCoreAlone, SaysWhatIsWrongWithACertificate) {
         actions.empty() ? nullptr : std::get_if<node_action::Fail>(&actions.back());
     return fail == nullptr ? std::string() : fail->why;
   };
-  EXPECT_EQ(why("certificate verify failed"),
-            "this node and the one at b:1 have certificates of different authorities: certificate "
-            "verify failed");
+  EXPECT_EQ(
+      why("certificate verify failed"),
+      "this node and the one at b:1 have certificates of different authorities, or that one's "
+      "has expired: certificate verify failed");
+  EXPECT_EQ(why("sslv3 alert certificate expired"),
+            "the node at b:1 finds this node's certificate expired: it, or one of both clocks: "
+            "sslv3 alert certificate expired");
   EXPECT_EQ(why("Peer name b is not in peer certificate"),
             "the certificate of the node at b:1 is not of that address: Peer name b is not in peer "
             "certificate");

@@ -1,6 +1,9 @@
 // What a node core makes of plans: the one in force and the way to it, what is told to who leads,
 // and what to do where this node does. node_core.cc has links and peers.
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -18,6 +21,15 @@ constexpr Nanos kGoOnEvery = 1'000'000'000;
 // Times as long as until a plan leaves such a node out. If no such plan comes, what only that node
 // is to hold may go.
 constexpr Nanos kAwaitedTimes = 2;
+
+// Of the time until a plan that the store did not take is written again: a store that is full stays
+// so for hours.
+constexpr std::uint32_t kMostDoublings = 4;
+
+std::string WithoutNumbers(std::string text) {
+  std::erase_if(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+  return text;
+}
 
 // By the grid's index.
 std::vector<std::uint8_t> FlagsOf(const ExpertBits& bits) {
@@ -46,15 +58,19 @@ void NodeCore::OnPlanWritten(const Status& outcome, Nanos now) {
   writing_ = false;
   if (outcome.ok()) {
     said_unwritten_.clear();
+    unwritten_ = 0;
     return;
   }
   ++plans_unwritten_;
   if (look_) look_->unwritten = outcome.message();
-  // It will not become smaller: it is looked at again when one is due.
-  const bool is_too_large = outcome.code() == Code::kInvalidArgument;
-  if (!is_too_large) planner_.TryAgain(now);
-  if (is_too_large && !said_unwritten_.empty()) return;
-  said_unwritten_ = is_too_large ? outcome.message() : "";
+  // One that is too large will not become smaller: it is looked at again when one is due.
+  if (outcome.code() != Code::kInvalidArgument) {
+    planner_.TryAgain(now);
+    write_again_at_ = now + (options_.planner.gather << std::min(unwritten_++, kMostDoublings));
+  }
+  std::string reason = WithoutNumbers(outcome.message());
+  if (reason == said_unwritten_) return;
+  said_unwritten_ = std::move(reason);
   Say(outcome.message());
 }
 
@@ -108,12 +124,27 @@ void NodeCore::TakePlan(std::uint64_t epoch, std::string_view text, std::string_
   Result<ClusterPlan> plan =
       ParseClusterPlan(text, ModelText(self_.hello), self_.hello.grid, epoch);
   if (!plan.ok()) {
+    if (EndsAtPlan(epoch, text)) return;
     not_followed_ = epoch;
     if (leads_) planner_.OnCame(now_);
     return Say(
         fmt::format("plan {} of {} is not followed: {}", epoch, from, plan.status().message()));
   }
   Adopt(*std::move(plan));
+}
+
+// All others may be off: it would lead, its plan would take the place of theirs, and the others
+// would be those that do not fit. One that serves already has found its cluster.
+bool NodeCore::EndsAtPlan(std::uint64_t epoch, std::string_view text) {
+  if (has_list() || options_.new_model || was_listed_ || first_contact_.settled()) return false;
+  const std::string model = ModelOfPlan(text);
+  const std::string own = ModelText(self_.hello);
+  if (model.empty() || model == own || plan()) return false;
+  Fail(
+      fmt::format("cluster '{}' serves another model: plan {} in etcd is for {}, and this node's "
+                  "model is {}; --new-model goes over to it once all others have ended",
+                  self_.hello.cluster, epoch, model, own));
+  return true;
 }
 
 void NodeCore::Adopt(ClusterPlan plan) {
@@ -125,6 +156,7 @@ void NodeCore::Adopt(ClusterPlan plan) {
                     self_.most_held));
   }
   if (has_list()) first_contact_.Settle();
+  unwritten_ = 0;
   adopted_at_ = now_;
   follower_.Adopt(std::move(plan));
   GoOn();
@@ -150,16 +182,40 @@ std::vector<OtherNode> NodeCore::Others(const ClusterPlan& plan) const {
   return others;
 }
 
-void NodeCore::Drain() {
-  if (follower_.draining()) return;
-  follower_.Drain();
-  Say("what is held here goes to other nodes");
-  report_at_ = 0;
+Result<std::string> NodeCore::Drain() {
+  const bool any_may_hold = std::ranges::any_of(peers_, [this](const auto& peer) {
+    return peer.second.link != 0 && (!leads_ || planner_.MayHold(peer.first));
+  });
+  if (!any_may_hold) {
+    return Error(Code::kFailedPrecondition,
+                 "no other node is here that has memory for what {} holds: stop it as it is",
+                 self_.hello.node);
+  }
+  if (!follower_.draining()) {
+    follower_.Drain();
+    Say("what is held here goes to other nodes");
+    report_at_ = 0;
+  }
+  if (LeaderName().empty()) {
+    return std::string("nobody leads now: others take what it holds once somebody does");
+  }
+  return std::string("others take what it holds; see status for what is left");
 }
 
-bool NodeCore::PlanNow(Nanos now) {
-  if (leads_) planner_.PlanNow(now);
-  return leads_;
+Result<std::string> NodeCore::PlanNow(Nanos now) {
+  if (!leads_) {
+    const std::string leader = LeaderName();
+    return Error(Code::kFailedPrecondition, "{} leads, not {}", leader.empty() ? "nobody" : leader,
+                 self_.hello.node);
+  }
+  planner_.PlanNow(now);
+  write_again_at_ = 0;
+  const std::vector<std::string> awaited = planner_.Awaits(now);
+  if (awaited.empty()) return std::string("it looks");
+  return fmt::format(
+      "it looks in {:.0f} s, or as soon as it has heard of {}: {} has just begun to lead",
+      static_cast<double>(planner_.awaited_until() - now) * 1e-9, fmt::join(awaited, ", "),
+      self_.hello.node);
 }
 
 void NodeCore::GoOn() {
@@ -245,7 +301,11 @@ void NodeCore::Plan(Nanos now) {
   std::ranges::sort(present, {}, &Planner::Present::name);
   planner_.LeaveOut(present, follower_.plan());
   std::optional<PlanJob> job = planner_.Job(present, follower_.plan());
-  if (!job) return;
+  const bool was_said = std::exchange(said_no_memory_, !job);
+  if (!job) {
+    if (!was_said) Say("no plan: no node that is here has memory for experts, or all are to go");
+    return;
+  }
   choosing_ = true;
   actions_.push_back(node_action::Choose{*std::move(job)});
 }
@@ -333,7 +393,7 @@ void NodeCore::OnTime(Nanos now) {
     report_at_ = now + options_.report_every;
     SendReport(now);
   }
-  if (!leads_ || choosing_ || writing_) return;
+  if (!leads_ || choosing_ || writing_ || ends_ || now < write_again_at_) return;
   if (planner_.IsDue(now, members_.size(), plan().has_value())) Plan(now);
 }
 

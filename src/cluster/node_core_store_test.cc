@@ -122,31 +122,63 @@ TEST(NodeCoreWithStore, ARecordOfAnEpochBeyondAnyKeepsNoNodesApart) {
 }
 
 // As one that is left of a time when the cluster's nodes served another one.
-TEST(NodeCoreWithStore, APlanForAnotherModelIsNotFollowedAndIsReplaced) {
+void PutPlanForAnotherModel(SimulatedNodes& nodes) {
+  ClusterPlan other{.epoch = 1'000'000, .model = "beef", .nodes = {{.name = "n0"}}};
+  other.nodes[0].held = {{}, {0}, {0}};
+  PutPlan(nodes, {.stamp = {.epoch = other.epoch, .by = "x"},
+                  .plan = Json::Parse(ToJson(other, kStoreGrid)).value()});
+}
+
+void KillAll(SimulatedNodes& nodes) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) nodes.Kill(i);
+  nodes.Run(30 * kStoreSecond);
+}
+
+TEST(NodeCoreWithStore, NodesThatServeReplaceAPlanForAnotherModel) {
   for (const bool is_running : {false, true}) {
     SCOPED_TRACE(is_running);
     SimulatedNodes nodes({.has_store = true});
     nodes.Run(30 * kStoreSecond);
     ExpectWell(nodes);
     if (!is_running) {
-      for (std::size_t i = 0; i < nodes.size(); ++i) nodes.Kill(i);
-      nodes.Run(30 * kStoreSecond);
+      KillAll(nodes);
+      nodes.set_new_model(true);
     }
-    ClusterPlan other{.epoch = 1'000'000, .model = "beef", .nodes = {{.name = "n0"}}};
-    other.nodes[0].held = {{}, {0}, {0}};
-    PutPlan(nodes, {.stamp = {.epoch = other.epoch, .by = "x"},
-                    .plan = Json::Parse(ToJson(other, kStoreGrid)).value()});
+    PutPlanForAnotherModel(nodes);
     if (!is_running) {
       for (std::size_t i = 0; i < nodes.size(); ++i) nodes.Start(i);
     }
     nodes.Run(60 * kStoreSecond);
     ExpectWell(nodes);
+    EXPECT_THAT(nodes.failed(), testing::IsEmpty());
     EXPECT_THAT(nodes.said(), Contains(HasSubstr("plan 1000000 of the store is not followed")));
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      EXPECT_GT(nodes.core(i)->plan()->epoch, other.epoch);
-      EXPECT_NE(nodes.core(i)->plan()->model, other.model);
+      EXPECT_GT(nodes.core(i)->plan()->epoch, 1'000'000u);
+      EXPECT_NE(nodes.core(i)->plan()->model, "beef");
     }
   }
+}
+
+// A machine with the wrong model that is the first to be started, while all others are off.
+TEST(NodeCoreWithStore, APlanForAnotherModelEndsANodeThatHasJustStartedAndStays) {
+  SimulatedNodes nodes({.nodes = 1, .has_store = true});
+  nodes.Run(30 * kStoreSecond);
+  KillAll(nodes);
+  PutPlanForAnotherModel(nodes);
+  nodes.Start(0);
+  nodes.Run(60 * kStoreSecond);  // as a server that still answers what its users have asked
+  EXPECT_THAT(nodes.failed(),
+              testing::ElementsAre(testing::AllOf(
+                  HasSubstr("cluster 'lab' serves another model: plan 1000000 in etcd is for beef"),
+                  HasSubstr("--new-model"))));
+  EXPECT_FALSE(nodes.core(0)->plan());
+  KillAll(nodes);
+  nodes.set_new_model(true);
+  nodes.Start(0);
+  nodes.Run(60 * kStoreSecond);
+  ASSERT_TRUE(nodes.core(0)->plan());
+  EXPECT_GT(nodes.core(0)->plan()->epoch, 1'000'000u);
+  EXPECT_EQ(nodes.failed().size(), 1u);
 }
 
 // Its lease has run out, and a copy of it, or a stranger's model, was sooner.
@@ -224,6 +256,26 @@ TEST_F(NodeCoreThatLeads, APlanThatTheStoreDidNotTakeIsTriedAgainSoon) {
   EXPECT_LT(SecondsToAPlan(), 10);
   core_.OnPlanWritten(Error(Code::kUnavailable, "the store is away"), now_);
   EXPECT_LT(SecondsToAPlan(), 10);
+}
+
+TEST_F(NodeCoreThatLeads, AStoreThatIsFullIsSaidOnceAndTriedLessAndLess) {
+  int said = 0, last = 0;
+  const auto refuse = [&](const Status& why) {
+    core_.OnPlanWritten(why, now_);
+    for (const NodeAction& action : core_.TakeActions()) {
+      said += std::holds_alternative<node_action::Say>(action) ? 1 : 0;
+    }
+  };
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_LT(last = SecondsToAPlan(), 1000);
+    refuse(Error(Code::kUnavailable, "it is not known whether plan {} was written: full", 70 + i));
+  }
+  EXPECT_EQ(said, 1);
+  EXPECT_GE(last, 60);
+  EXPECT_TRUE(core_.PlanNow(now_).ok());
+  EXPECT_LT(SecondsToAPlan(), 10) << "somebody wants one now";
+  refuse(Error(Code::kUnavailable, "the store is away"));
+  EXPECT_EQ(said, 2) << "another reason";
 }
 
 TEST_F(NodeCoreThatLeads, APlanThatIsTooLargeForTheStoreIsSaidOnce) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cluster/node_core_for_test.h"
+#include "testing/test_seed.h"
 
 namespace troupe {
 namespace {
@@ -181,7 +182,7 @@ TEST(NodeCore, ANodeThatIsToGoLetsNothingGoBeforeAnotherHoldsIt) {
   SimulatedNodes nodes({.most_held = 12});
   nodes.Run(20 * kSecond);
   ASSERT_GT(CountOf(nodes.held(2)), 0u);
-  nodes.core(2)->Drain();
+  ASSERT_TRUE(nodes.core(2)->Drain().ok());
   std::vector<std::uint8_t> all(kGrid.Count());
   for (int i = 0; i < 300; ++i) {
     nodes.Run(100 * SimulatedNodes::kMs);
@@ -193,6 +194,28 @@ TEST(NodeCore, ANodeThatIsToGoLetsNothingGoBeforeAnotherHoldsIt) {
   }
   EXPECT_EQ(CountOf(nodes.held(2)), 0u);
   EXPECT_TRUE(nodes.core(2)->settled());
+}
+
+TEST(NodeCore, WhoIsToGoIsToldWhereNobodyLeadsAndIsNotToGoWhereNobodyElseHasMemory) {
+  SimulatedNodes nodes({.nodes = 3, .most_held = 12});
+  nodes.Run(20 * kSecond);
+  nodes.Kill(0);  // the first of the list leads
+  nodes.Run(kSecond);
+  const Result<std::string> second = nodes.core(2)->Drain();
+  ASSERT_TRUE(second.ok());
+  EXPECT_THAT(*second, HasSubstr("nobody leads now"));
+  EXPECT_TRUE(nodes.core(2)->draining());
+  nodes.Start(0);
+  nodes.Run(30 * kSecond);
+  nodes.Kill(1);
+  nodes.Run(30 * kSecond);
+  const Result<std::string> last = nodes.core(0)->Drain();
+  ASSERT_FALSE(last.ok()) << "node 2 is to go";
+  EXPECT_THAT(last.status().message(), HasSubstr("stop it"));
+  EXPECT_FALSE(nodes.core(0)->draining());
+  nodes.Kill(2);
+  nodes.Run(kSecond);
+  EXPECT_FALSE(nodes.core(0)->Drain().ok());
 }
 
 TEST(NodeCore, APeerThatAnsweredWronglyIsThrownOutThoughItStartsAnewUntilItIsLetInAgain) {

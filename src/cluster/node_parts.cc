@@ -48,18 +48,22 @@ void NodeParts::LookAtMembership(Nanos now) {
   if (news.state && membership_->state() == MemberState::kMember) {
     ports_.say(fmt::format("etcd lists this node as {}", core_.name()));
   }
+  if (news.kept_waiting) {
+    ports_.say(fmt::format("etcd does not list this node: {}", membership_->problem()));
+  }
   if (news.state && membership_->state() == MemberState::kWithoutStore) {
     ports_.say(fmt::format("etcd is away, so nobody plans: {}", membership_->problem()));
   }
   Perform(now);  // of all else the core was told
 }
 
-void NodeParts::Drain(Nanos now) {
-  core_.Drain();
+Result<std::string> NodeParts::Drain(Nanos now) {
+  Result<std::string> says = core_.Drain();
   Perform(now);
+  return says;
 }
 
-bool NodeParts::PlanNow(Nanos now) { return core_.PlanNow(now); }
+Result<std::string> NodeParts::PlanNow(Nanos now) { return core_.PlanNow(now); }
 
 std::size_t NodeParts::Readmit(Nanos now) {
   const std::size_t count = core_.Readmit(now);
@@ -126,6 +130,10 @@ void NodeParts::OnTime(Nanos now) {
     NodeMeasures measured = Measured();
     for (const std::string& line : speed_news_.Look(measured, now)) ports_.say(line);
     core_.OnMeasured(std::move(measured));
+    if (ports_.log_trouble) {
+      const std::string news = trouble_news_.Look(ports_.log_trouble(), now);
+      if (!news.empty()) ports_.say(news);
+    }
     for (const std::string& remark : ports_.calls.TakeRemarks()) ports_.say(remark);
     ports_.engine.Measure();
     migration_of_ = 0;  // whether it is settled may have changed alone

@@ -34,6 +34,7 @@
 #include "cluster/spot_checker.h"
 #include "cluster/step_fetcher.h"
 #include "cluster/transport/frame_links.h"
+#include "cluster/trouble_news.h"
 #include "cluster/unreachable_peers.h"
 
 namespace troupe {
@@ -54,8 +55,9 @@ class NodeParts {
     const ExpertLayouts& layouts;
     std::function<std::optional<std::uint64_t>(ExpertId id)> checksum_of;  // if it is known
     std::function<void(const std::string& line)> say;
-    std::function<void(const Status& why)> fail;  // once; may be empty
-    std::size_t piece_bytes = 64 << 10;           // of an expert, in one message
+    std::function<void(const Status& why)> fail;    // once; may be empty
+    std::size_t piece_bytes = 64 << 10;             // of an expert, in one message
+    std::function<std::string()> log_trouble = {};  // as in ClusterOptions
   };
 
   NodeParts(NodeSelf self, NodeOptions options, Ports ports, Nanos now);
@@ -65,8 +67,9 @@ class NodeParts {
   void OnStore(const KvEvent& event, Nanos now);
   // Dials whom it knows. An error: an address that cannot be dialled.
   Status Begin(Nanos now);
-  void Drain(Nanos now);
-  bool PlanNow(Nanos now);
+  // As NodeCore's: what comes of it, in words.
+  Result<std::string> Drain(Nanos now);
+  Result<std::string> PlanNow(Nanos now);
   // Lets in again whom it has thrown out; says how many.
   std::size_t Readmit(Nanos now);
   // Gives its place in the store back; from now on OnTime does nothing else.
@@ -134,6 +137,7 @@ class NodeParts {
   std::map<std::string, LinkId> dialled_;
   UnreachablePeers unreachable_;
   SpeedNews speed_news_;
+  TroubleNews trouble_news_;
   Status dial_problem_;
   bool failed_ = false;
   CheckCounters checks_;

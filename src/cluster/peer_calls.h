@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -104,6 +105,7 @@ class PeerCalls final : public ExpertPeers {
     std::string name;  // before speed, which shows it
     LinkId link = 0;
     std::uint64_t start = 0;
+    std::uint64_t malformed_of = 0;  // the start of which a malformed answer was told
     std::unique_ptr<PeerSpeed> speed;
     ExpertBits held;
   };
@@ -129,6 +131,8 @@ class PeerCalls final : public ExpertPeers {
   // As floats: where they lie in the frame, or read from it.
   std::span<const float> FloatsOf(const WireRows& rows, std::size_t first, std::size_t count);
   void OnRefused(PeerCallId call);
+  // Told once of each life of a peer, and counted.
+  void OnMalformed(LinkId link, std::string_view how);
   void SeeWhoIsLate(Nanos now);
   void Dispatch();
   void Remember(SentCall sent);
@@ -174,6 +178,7 @@ class PeerCalls final : public ExpertPeers {
   std::vector<Event> inbox_ TROUPE_GUARDED_BY(mu_);
   std::size_t inbox_bytes_ TROUPE_GUARDED_BY(mu_) = 0;
   CallCounters counters_ TROUPE_GUARDED_BY(mu_);
+  std::uint64_t dropped_ TROUPE_GUARDED_BY(mu_) = 0, malformed_ TROUPE_GUARDED_BY(mu_) = 0;
   CallSeconds seconds_ TROUPE_GUARDED_BY(mu_);
   std::vector<MeasuredLink> links_ TROUPE_GUARDED_BY(mu_);
   SpotSample checks_ TROUPE_GUARDED_BY(mu_);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
 #include "cluster/answer_rows.h"
 #include "cluster/peer_calls.h"
 
@@ -35,7 +34,7 @@ bool PeerCalls::OnAnswer(const Event& event, const PeerAnswer& answer) {
   if (found == sent_.end() || peers_[found->peer].link != event.link) return false;
   SentCall& call = *found;
   if (!Fits(call, answer)) {
-    LogWarning("peer {}: an answer that does not fit what was asked", peers_[call.peer].name);
+    OnMalformed(event.link, "does not fit what was asked");
     OnRefused(answer.call);
     return false;
   }
@@ -137,6 +136,16 @@ void PeerCalls::OnRefused(PeerCallId call) {
   std::erase_if(sent_, [call](const SentCall& sent) { return sent.call == call; });
 }
 
+void PeerCalls::OnMalformed(LinkId link, std::string_view how) {
+  {
+    const MutexLock lock(mu_);
+    ++malformed_;
+  }
+  const auto peer = std::ranges::find(peers_, link, &Peer::link);
+  if (peer == peers_.end() || std::exchange(peer->malformed_of, peer->start) == peer->start) return;
+  Remark(fmt::format("an answer of node {} {}: it counts for nothing", peer->name, how));
+}
+
 void PeerCalls::Handle(Event& event) {
   if (event.gone) {
     const PeerIndex peer = *event.gone;
@@ -145,7 +154,7 @@ void PeerCalls::Handle(Event& event) {
     return;
   }
   const Result<PeerMessageKind> kind = KindOfFrame(event.frame);
-  if (!kind.ok()) return;
+  if (!kind.ok()) return OnMalformed(event.link, "cannot be read");
   if (*kind == PeerMessageKind::kAskRefused) {
     if (const auto refused = DecodePeerAskRefused(event.frame); refused.ok()) {
       const auto sent = std::ranges::find(sent_, refused->call, &SentCall::call);
@@ -156,12 +165,14 @@ void PeerCalls::Handle(Event& event) {
         flow_.OnBusy(refused->call, clock_.Now());
       }
       OnRefused(refused->call);
+    } else {
+      OnMalformed(event.link, "cannot be read");
     }
     return;
   }
-  if (const auto answer = DecodePeerAnswer(event.frame); answer.ok()) {
-    if (OnAnswer(event, *answer)) kept_.push_back(std::move(event.frame));
-  }
+  const auto answer = DecodePeerAnswer(event.frame);
+  if (!answer.ok()) return OnMalformed(event.link, "cannot be read");
+  if (OnAnswer(event, *answer)) kept_.push_back(std::move(event.frame));
 }
 
 void PeerCalls::SeeWhoIsLate(Nanos now) {
@@ -235,7 +246,10 @@ void PeerCalls::OnFrame(LinkId link, std::vector<std::byte> frame) {
   const Nanos now = clock_.Now();
   const MutexLock lock(mu_);
   const std::size_t bytes = sizeof(Event) + frame.size();
-  if (inbox_bytes_ + bytes > options_.most_unread) return;
+  if (inbox_bytes_ + bytes > options_.most_unread) {
+    ++dropped_;
+    return;
+  }
   inbox_bytes_ += bytes;
   inbox_.push_back({.gone = {}, .link = link, .at = now, .frame = std::move(frame)});
   came_.NotifyOne();
@@ -249,7 +263,10 @@ void PeerCalls::OnGone(PeerIndex peer) {
 
 CallCounters PeerCalls::counters() const {
   const MutexLock lock(mu_);
-  return counters_;
+  CallCounters counters = counters_;
+  counters.dropped = dropped_;
+  counters.malformed = malformed_;
+  return counters;
 }
 
 CallSeconds PeerCalls::seconds() const {

@@ -94,6 +94,37 @@ TEST_F(PeerCallsTest, AnAnswerOfAnotherShapeIsNotUsed) {
   };
   Ask();
   EXPECT_EQ(TakeAllNews(nodes_->calls()).to_load.size(), experts_.size());
+  EXPECT_EQ(nodes_->calls().counters().malformed, 1u);
+  EXPECT_THAT(nodes_->calls().TakeRemarks(),
+              testing::Contains(testing::HasSubstr("does not fit what was asked")));
+}
+
+TEST_F(PeerCallsTest, AnswersThatCannotBeReadAreCountedAndToldOnceForEachLifeOfAPeer) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  nodes_->on_ask = [](LinkId, const std::vector<std::byte>&) { return OkStatus(); };
+  Ask();
+  for (std::uint64_t life = 1; life <= 2; ++life) {
+    nodes_->directory().OnCame("host0", /*link=*/1, life, 1e-6);
+    (void)nodes_->calls().Places();
+    for (int i = 0; i < 3; ++i) nodes_->calls().OnFrame(1, std::vector<std::byte>(5));
+    (void)nodes_->calls().Take();
+    EXPECT_EQ(nodes_->calls().counters().malformed, 3 * life);
+    EXPECT_THAT(nodes_->calls().TakeRemarks(),
+                testing::ElementsAre("an answer of node host0 cannot be read: it counts for "
+                                     "nothing"));
+  }
+  nodes_->calls().Forget();
+}
+
+TEST(PeerCalls, AnswersBeyondWhatMayWaitAreDroppedAndCounted) {
+  PeerDirectory directory;
+  const MonotonicClock clock;
+  PeerCalls calls({.grid = {.layers = 1, .experts = 1}, .width = 32, .forms = {RowForm::kFloat}},
+                  directory, [](LinkId, std::vector<std::byte>) { return OkStatus(); }, clock,
+                  {.rules = {}, .most_unread = 1'000});
+  for (int i = 0; i < 3; ++i) calls.OnFrame(1, std::vector<std::byte>(600));
+  EXPECT_EQ(calls.counters().dropped, 2u);
 }
 
 // One that rounds unasked would make an exact answer inexact, and nobody would count it.

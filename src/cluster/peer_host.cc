@@ -193,7 +193,8 @@ void PeerHost::Answer(Call call) {
   wanted ? queue_.PutBack(link, std::move(call)) : void(++counters_.cancelled);
 }
 
-// One message: some of the experts that are left. Says how many; none if the rest was refused.
+// One message: some of the experts that are left. Says how many; none if the rest was refused, or
+// could not be sent.
 std::size_t PeerHost::ComputePart(const Call& call, const PeerAsk& ask, const Activations& rows) {
   const Nanos start = clock_.Now();
   const Nanos had = ThreadProcessorTime();
@@ -240,15 +241,24 @@ std::size_t PeerHost::ComputePart(const Call& call, const PeerAsk& ask, const Ac
     queue_.Charge(call.link, answer.rows.count);
     counters_.experts += last - first;
     counters_.rows += answer.rows.count;
-    counters_.calls += answer.last ? 1 : 0;
     const auto experts = static_cast<double>(last - first);
     const double seconds = static_cast<double>(computed) * 1e-9;
     counters_.seconds += seconds;
     counters_.held_back_seconds += static_cast<double>(held_back) * 1e-9;
     computing_.Add(static_cast<double>(answer.rows.count) / experts, seconds / experts);
   }
-  (void)send_(call.link, std::move(frame).Take());  // who has gone need not be answered
-  return last - first;
+  const Status sent = send_(call.link, std::move(frame).Take());
+  {
+    const MutexLock lock(mu_);
+    counters_.calls += sent.ok() && answer.last ? 1 : 0;
+    counters_.unsent += sent.ok() ? 0 : 1;
+  }
+  if (sent.ok()) return last - first;
+  // Small enough to find room, so that the asker need not wait. Who has gone need not be told.
+  (void)send_(call.link, Encode(PeerAskRefused{.call = ask.call,
+                                               .reason = PeerAskRefused::Reason::kBusy,
+                                               .text = "no room for the answer on the link"}));
+  return 0;
 }
 
 }  // namespace troupe

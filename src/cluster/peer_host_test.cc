@@ -110,6 +110,23 @@ TEST_F(PeerCallsTest, AnAskOfMoreRowsThanArePlannedForIsRefused) {
   EXPECT_EQ(refused->text, "513 rows, at most 512 allowed");
 }
 
+TEST_F(PeerCallsTest, AnAnswerThatTheLinkHasNoRoomForIsRefusedAndCountsAsUnsent) {
+  Open(1);
+  nodes_->Hold(0, 1, experts_);
+  nodes_->on_answer = [this](LinkId link, std::vector<std::byte> frame) {
+    if (DecodePeerAnswer(frame).ok()) return Error(Code::kResourceExhausted, "no room");
+    nodes_->calls().OnFrame(link, std::move(frame));
+    return OkStatus();
+  };
+  Ask();
+  const TakenNews had = TakeAllNews(nodes_->calls());
+  EXPECT_EQ(had.to_load.size(), experts_.size());
+  EXPECT_EQ(nodes_->host(0).counters().unsent, 1u);
+  EXPECT_EQ(nodes_->host(0).counters().calls, 0u);
+  EXPECT_EQ(nodes_->host(0).counters().busy, 0u) << "it was not too busy to compute it";
+  EXPECT_GE(nodes_->calls().counters().refused, 1u);
+}
+
 // What a host answers to one long call whose parts are an expert each, where another link asks, or
 // the first one cancels, while the first part is computed: links by message.
 class PeerHostParts : public PeerCallsTest {

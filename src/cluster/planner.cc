@@ -98,6 +98,16 @@ bool Planner::IsDue(Nanos now, std::size_t expected, bool has_plan) {
   return true;
 }
 
+std::vector<std::string> Planner::Awaits(Nanos now) const {
+  if (now >= awaited_until_) return {};
+  return {awaited_.begin(), awaited_.end()};
+}
+
+bool Planner::MayHold(const std::string& name) const {
+  const auto told = told_.find(name);
+  return told == told_.end() || told->second.facts.most_held > 0;
+}
+
 void Planner::SetLinks(std::span<const Present> present, PlanFacts& facts) const {
   struct Pair {
     Average round_trip, speed;

@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "cluster/face/node_options.h"
@@ -55,6 +56,11 @@ class Planner {
   void TryAgain(Nanos now) { plan_at_ = now + rules_.gather; }
   // Asked again and again, it says so once. `expected`: how many nodes there are, if all have come.
   bool IsDue(Nanos now, std::size_t expected, bool has_plan);
+  // Who told nothing of itself since this node leads, and is waited for before any plan is made.
+  std::vector<std::string> Awaits(Nanos now) const;
+  Nanos awaited_until() const { return awaited_until_; }
+  // As far as it has told: who has told nothing may.
+  bool MayHold(const std::string& name) const;
   bool Forgets(Nanos away) const { return away > rules_.forget_after; }
 
   // The next plan does without those that are not present. When one of them tells of itself again

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 namespace troupe {
 namespace {
@@ -185,8 +186,11 @@ TEST(Planner, ANewLeaderWaitsForThoseOfThePlanInForce) {
   planner.OnReport("newcomer", ReportOfOne(false, {}));
   EXPECT_FALSE(planner.IsDue(2 * rules.gather, 4, true));
   planner.PlanNow(2 * rules.gather);
+  EXPECT_EQ(planner.Awaits(2 * rules.gather), std::vector<std::string>{"c"});
+  EXPECT_EQ(planner.awaited_until(), rules.forget_after);
   EXPECT_FALSE(planner.IsDue(rules.forget_after - 1, 4, true));
   EXPECT_TRUE(planner.IsDue(rules.forget_after, 4, true)) << "c does not come back";
+  EXPECT_TRUE(planner.Awaits(rules.forget_after).empty());
   planner.Begin(0, plan);
   for (const char* name : {"a", "b", "c"}) planner.OnReport(name, ReportOfOne(true, {}));
   EXPECT_FALSE(planner.IsDue(1, 3, true));

@@ -48,6 +48,7 @@ void SimulatedNodes::Start(std::size_t i, const std::function<void(PeerHello&)>&
                .most_held = node.most_held.value_or(shape_.most_held),
                .held = node.held},
       NodeOptions{.addresses = ListOf(i),
+                  .new_model = shape_.new_model,
                   .planner = {.plan_every = 30 * kSecond, .copies = shape_.copies}},
       now());
   if (shape_.has_store) Join(i, hello);

@@ -28,6 +28,7 @@ class SimulatedNodes {
     std::uint64_t seed = 1;
     bool has_store = false;     // else the nodes are a list
     bool lists_differ = false;  // in their order
+    bool new_model = false;     // as in NodeOptions
   };
   static constexpr ExpertGrid kGrid{.layers = 3, .experts = 6};
   static constexpr Nanos kMs = 1'000'000, kSecond = 1'000'000'000;
@@ -39,6 +40,7 @@ class SimulatedNodes {
   // From its next start on.
   void set_most_held(std::size_t i, std::uint32_t most_held) { nodes_[i].most_held = most_held; }
   void set_copies(std::uint32_t copies) { shape_.copies = copies; }
+  void set_new_model(bool new_model) { shape_.new_model = new_model; }
 
   void Start(std::size_t i, const std::function<void(PeerHello&)>& change = {});
 

@@ -44,7 +44,7 @@ class VirtualNode final : private FrameLinks,
   }
   // What its own threads would do by now.
   void Tick();
-  void Drain() { parts_->Drain(Now()); }
+  void Drain() { (void)parts_->Drain(Now()); }
   void set_store_cut(bool cut) {
     if (store_ != nullptr) store_->set_cut(cut);
   }

@@ -139,6 +139,11 @@ void ClusterFlags::AddTo(Options& options) {
                "Let the cluster begin where etcd has others and none of this name; without it that "
                "is a mistyped name, which ends the node")
       .Needs("--etcd");
+  options
+      .AddFlag("--new-model", new_model_,
+               "Let the cluster go over to this model though its last plan, which etcd keeps, is "
+               "for another one; without it that is a mistake, which ends the node")
+      .Needs("--etcd");
   options.Add("--etcd-authority", etcd_tls_.authority, "Who has signed etcd's certificate (PEM)")
       .Type("FILE")
       .Needs("--etcd");
@@ -204,20 +209,21 @@ Result<double> ClusterFlags::Verify() const {
 }
 
 Result<ClusterOptions> ClusterFlags::Read() const {
-  ClusterOptions options{.cluster = cluster_,
-                         .name = node_.empty() ? HostName() : node_,
-                         .address = address_.empty() ? std::string() : WithUsualPort(address_),
-                         .listen = listen_,
-                         .transport = {},
-                         .node = {.addresses = {}, .planner = {.placer = placer_}},
-                         .etcd = {},
-                         .new_cluster = new_cluster_,
-                         .lease = Nanos{1'000'000'000} * lease_seconds_,
-                         .peer_threads = threads_,
-                         .calls = {},
-                         .verify = 0,
-                         .say = nullptr,
-                         .fail = nullptr};
+  ClusterOptions options{
+      .cluster = cluster_,
+      .name = node_.empty() ? HostName() : node_,
+      .address = address_.empty() ? std::string() : WithUsualPort(address_),
+      .listen = listen_,
+      .transport = {},
+      .node = {.addresses = {}, .new_model = new_model_, .planner = {.placer = placer_}},
+      .etcd = {},
+      .new_cluster = new_cluster_,
+      .lease = Nanos{1'000'000'000} * lease_seconds_,
+      .peer_threads = threads_,
+      .calls = {},
+      .verify = 0,
+      .say = nullptr,
+      .fail = nullptr};
   TROUPE_ASSIGN_OR_RETURN(options.verify, Verify());
   for (const std::string& peer : peers_) options.node.addresses.push_back(WithUsualPort(peer));
   constexpr Nanos kSecond = 1'000'000'000;

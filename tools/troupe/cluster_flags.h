@@ -35,7 +35,7 @@ class ClusterFlags {
   PeerTlsFiles peer_tls_;
   EtcdTls etcd_tls_;
   bool plain_text_ = false;
-  bool new_cluster_ = false;
+  bool new_cluster_ = false, new_model_ = false;
   std::uint32_t threads_ = 1, lease_seconds_ = 10, plan_every_seconds_ = 300, copies_ = 1;
   std::uint32_t gather_seconds_ = 5, forget_seconds_ = 60;
 };

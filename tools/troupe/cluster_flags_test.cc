@@ -136,6 +136,7 @@ TEST(ClusterFlags, WhatDoesNotFitTogetherIsNamed) {
       {{"--node", "a"}, "--node needs --etcd or --peers"},
       {{"--lease-s", "5"}, "--etcd"},
       {{"--peers", "127.0.0.1", "--new-cluster"}, "--etcd"},
+      {{"--peers", "127.0.0.1", "--new-model"}, "--etcd"},
       {{"--etcd", "127.0.0.1:1", "--peers", "127.0.0.1:1"}, "exclude"},
       {{"--etcd", "127.0.0.1"}, "not HOST:PORT"},
       {{"--etcd", "127.0.0.1:1", "--cluster", "a/b"}, "--cluster"},
@@ -163,6 +164,11 @@ TEST(ClusterMetrics, TellsOfPeersThatAreHereAndOfWhoAnswered) {
   state.asked.answered = 7;
   state.asked.to_disk = 2;
   state.answered.busy = 3;
+  state.answered.unsent = 5;
+  state.certificate_expires = 1'700'000'000;
+  state.asked.dropped = 6;
+  state.asked.malformed = 8;
+  state.distribution = {{.least_rows = 1, .rested = 9, .rests = true}, {.least_rows = 2}};
   const auto value = [&](std::string_view name, std::string_view label) {
     for (const ExtraMetric& one : MetricsOf(state)) {
       if (one.name != name) continue;
@@ -175,6 +181,12 @@ TEST(ClusterMetrics, TellsOfPeersThatAreHereAndOfWhoAnswered) {
   EXPECT_EQ(value("troupe_peer_experts_total", "peer"), 7);
   EXPECT_EQ(value("troupe_peer_experts_total", "disk"), 2);
   EXPECT_EQ(value("troupe_host_calls_total", "busy"), 3);
+  EXPECT_EQ(value("troupe_host_calls_total", "unsent"), 5);
+  EXPECT_EQ(value("troupe_peer_answers_dropped_total", ""), 6);
+  EXPECT_EQ(value("troupe_peer_answers_malformed_total", ""), 8);
+  EXPECT_EQ(value("troupe_cluster_layers_total", "rested"), 9);
+  EXPECT_EQ(value("troupe_cluster_sharing_rests", ""), 1);
+  EXPECT_EQ(value("troupe_peer_certificate_expires_timestamp_seconds", ""), 1'700'000'000);
 }
 
 TEST(ClusterMetrics, TellsOfTheTrafficOfLinksAndOfAMigration) {

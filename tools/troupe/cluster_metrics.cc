@@ -52,6 +52,12 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
       state.asked.asked_again);
   figures.Counter("troupe_peer_answers_unused_total", "Answers of peers that came too late",
                   state.asked.unused);
+  figures.Counter("troupe_peer_answers_dropped_total",
+                  "Messages of answers that were dropped as more came than are kept",
+                  state.asked.dropped);
+  figures.Counter("troupe_peer_answers_malformed_total",
+                  "Messages of answers that cannot be read or do not fit what was asked",
+                  state.asked.malformed);
   constexpr auto kLayers =
       "Layers whose misses peers could have computed: shared with them, left to the own disk as it "
       "was sooner, or while sharing rests";
@@ -87,7 +93,8 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
   const std::pair<const char*, std::uint64_t> ends[] = {
       {"answered", state.answered.calls},      {"busy", state.answered.busy},
       {"not_held", state.answered.not_held},   {"bad", state.answered.bad},
-      {"cancelled", state.answered.cancelled}, {"expired", state.answered.expired}};
+      {"cancelled", state.answered.cancelled}, {"expired", state.answered.expired},
+      {"unsent", state.answered.unsent}};
   for (const auto& [end, count] : ends) {
     figures.Counter("troupe_host_calls_total", kHost, count, {{"end", end}});
   }
@@ -158,6 +165,11 @@ std::vector<ExtraMetric> MetricsOf(const ClusterState& state) {
                   state.dials_failed);
   figures.Gauge("troupe_peers_unreachable", "Addresses of peers that were dialled in vain last",
                 state.unreachable.size());
+  if (state.certificate_expires != 0) {
+    figures.Gauge("troupe_peer_certificate_expires_timestamp_seconds",
+                  "When the certificate by which peers know this node expires",
+                  state.certificate_expires);
+  }
   figures.Gauge("troupe_peer_links", "Links to peers; one for each, once both have dialled",
                 state.links);
   figures.Counter("troupe_peer_links_spared_total",

@@ -109,6 +109,10 @@ std::string SharingOf(const JsonValue& record) {
 // Reasons that still hold, under the events.
 std::string StandingReasons(const JsonValue& record) {
   std::string lines;
+  if (record.Has("not_listed") && !record.At("not_listed").raw().IsNull()) {
+    lines += fmt::format("etcd does not list this node: {}\n",
+                         Printable(record.At("not_listed").String()));
+  }
   const JsonValue unreachable = record.At("unreachable");
   for (std::size_t i = 0; i < unreachable.size(); ++i) {
     lines += fmt::format("no link to {}\n", Printable(unreachable.At(i).At("why").String()));
@@ -277,6 +281,7 @@ Json RecordOf(const ClusterState& state) {
                  {"leads", Json(state.leads)},
                  {"leader", NullIfEmpty(state.leader)},
                  {"etcd", state.membership ? Json(ToString(*state.membership)) : Json(nullptr)},
+                 {"not_listed", NullIfEmpty(state.not_listed)},
                  {"plan", PlanOf(state)},
                  {"held", state.held},
                  {"draining", Json(state.draining)},
@@ -295,14 +300,21 @@ Json RecordOf(const ClusterState& state) {
                      {"asked_again", asked.asked_again},
                      {"refused", asked.refused},
                      {"lost", asked.lost},
-                     {"cancelled", asked.cancelled}};
+                     {"cancelled", asked.cancelled},
+                     {"dropped", asked.dropped},
+                     {"malformed", asked.malformed}};
   const HostCounters& answered = state.answered;
-  record["answered"] = {
-      {"calls", answered.calls},         {"experts", answered.experts},
-      {"rows", answered.rows},           {"busy", answered.busy},
-      {"not_held", answered.not_held},   {"bad", answered.bad},
-      {"cancelled", answered.cancelled}, {"expired", answered.expired},
-      {"seconds", answered.seconds},     {"held_back_seconds", answered.held_back_seconds}};
+  record["answered"] = {{"calls", answered.calls},
+                        {"experts", answered.experts},
+                        {"rows", answered.rows},
+                        {"busy", answered.busy},
+                        {"not_held", answered.not_held},
+                        {"bad", answered.bad},
+                        {"cancelled", answered.cancelled},
+                        {"expired", answered.expired},
+                        {"unsent", answered.unsent},
+                        {"seconds", answered.seconds},
+                        {"held_back_seconds", answered.held_back_seconds}};
   const CallSeconds& seconds = state.asked_seconds;
   record["asked_seconds"] = {{"calls", seconds.calls},
                              {"rows", seconds.rows},

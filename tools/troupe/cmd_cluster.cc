@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_value.h"
+#include "base/printable.h"
 #include "cluster/face/certificates.h"
 #include "troupe/asked_server.h"
 #include "troupe/cluster_record.h"
@@ -67,17 +69,22 @@ class ClusterView final : public Command {
 
 class ClusterOrder final : public Command {
  public:
-  ClusterOrder(const char* path, const char* done) : path_(path), done_(done) {}
+  explicit ClusterOrder(const char* path) : path_(path) {}
 
   void AddOptions(Options& options) override { door_.AddOptions(options); }
   Status Run() override {
-    TROUPE_RETURN_IF_ERROR(door_.Ask("POST", path_).status());
-    fmt::print("{}\n", done_);
+    TROUPE_ASSIGN_OR_RETURN(const NodeDoor::Answer answer, door_.Ask("POST", path_));
+    TROUPE_ASSIGN_OR_RETURN(
+        const std::string says,
+        ReadJson<std::string>(answer.url, answer.body, [](const JsonValue& json) {
+          return json.Has("says") ? json.At("says").String() : "done";  // an older build's
+        }));
+    fmt::print("{}\n", Printable(says));
     return OkStatus();
   }
 
  private:
-  const char *const path_, *const done_;
+  const char* const path_;
   NodeDoor door_;
 };
 
@@ -117,14 +124,12 @@ class ClusterCommand final : public Command {
                "Show what has happened, oldest first, and why peers are asked or not",
                std::make_unique<ClusterView>("/cluster", &ClusterEvents));
     verbs_.Add(options, "place", "Have the node that leads look now whether another plan is better",
-               std::make_unique<ClusterOrder>("/cluster/place", "it looks"));
+               std::make_unique<ClusterOrder>("/cluster/place"));
     verbs_.Add(options, "drain", "Have others take what a node holds, so that it can be stopped",
-               std::make_unique<ClusterOrder>(
-                   "/cluster/drain", "others take what it holds; see status for what is left"));
+               std::make_unique<ClusterOrder>("/cluster/drain"));
     verbs_.Add(options, "readmit",
                "Let a node take those for peers again that it has thrown out for wrong rows",
-               std::make_unique<ClusterOrder>("/cluster/readmit",
-                                              "they are peers again when they come next"));
+               std::make_unique<ClusterOrder>("/cluster/readmit"));
     verbs_.Add(options, "certificates",
                "Write an authority and certificates for the nodes of a cluster",
                std::make_unique<ClusterCertificates>());

@@ -307,7 +307,7 @@ EngineFlags ServeFlags::EngineWith(Bytes held) const {
                   .fitted_bases = split_.reads_bases() ? BytesOfFittedBases(model()) : Bytes()},
                  held, engine);
   engine.TakesAnswersOfPeersIn(cluster_.peer_answers());
-  if (!prefix_file_.empty() || split_.any()) engine.TakeFingerprint();
+  if (!prefix_file_.empty() || split_.any() || cluster_.any()) engine.TakeFingerprint();
   return engine;
 }
 

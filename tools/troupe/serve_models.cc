@@ -1,12 +1,15 @@
 #include "troupe/serve_models.h"
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <iterator>
 #include <utility>
 
 #include "api/model_access.h"
 #include "base/available_cpus.h"
+#include "cluster/face/certificate_expiry.h"
+#include "gguf/reader.h"
 #include "machine/process_memory.h"
 #include "runtime/answer_digest.h"
 #include "runtime/machine_costs.h"
@@ -51,7 +54,9 @@ Status LoadPrefixes(Model& model, const std::string& path, const std::function<b
 
 // Null: it is of no cluster.
 Result<std::unique_ptr<RunningNode>> OpenNodeOf(Engine& engine, const ServeFlags& flags,
-                                                std::function<void(const Status&)> fail) {
+                                                std::function<void(const Status&)> fail,
+                                                std::function<std::string()> log_trouble,
+                                                std::string remark) {
   if (!flags.cluster().any()) return std::unique_ptr<RunningNode>();
   TROUPE_ASSIGN_OR_RETURN(ClusterOptions options, flags.cluster().Read());
   if (options.address.empty()) {
@@ -61,6 +66,8 @@ Result<std::unique_ptr<RunningNode>> OpenNodeOf(Engine& engine, const ServeFlags
   TROUPE_RETURN_IF_ERROR(ListenForOtherMachines(options));
   options.say = [](const std::string& line) { Remark("cluster: {}\n", line); };
   options.fail = std::move(fail);
+  options.log_trouble = std::move(log_trouble);
+  options.remark = std::move(remark);
   TROUPE_CHECK(NodeOpener() != nullptr);  // another program has gone over to one that has it
   return NodeOpener()(engine, std::move(options));
 }
@@ -78,6 +85,25 @@ void LetDraftsAloneLose(const SplitFlags& split, EngineFlags& engine) {
   } else if (split.may_draft()) {
     engine.LoseForDraftsAlone();
   }
+}
+
+// Its peers go on with the model of now: with another one this node would be none of them, and end.
+Status CheckIsThatOfTheCluster(const std::string& path, const ModelFingerprint& now, bool by_etcd) {
+  TROUPE_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(path));
+  TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint next, FingerprintModel(file));
+  if (next.words == now.words) return OkStatus();
+  return Error(Code::kFailedPrecondition,
+               "model: {} is another model than the cluster's, which all of its nodes change by "
+               "stopping{}",
+               path, by_etcd ? " (--new-model)" : "");
+}
+
+// With one that has expired the node would end once it is opened anew.
+Status CheckCertificate(const ClusterOptions& options) {
+  const std::string& certificate = options.transport.tls.certificate;
+  if (certificate.empty()) return OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(const std::int64_t expires, ExpiryOfCertificate(certificate));
+  return RemarkOnExpiry(certificate, expires, std::time(nullptr)).status();
 }
 
 // By which an end and its cloud know that they would say the same.
@@ -147,10 +173,23 @@ std::vector<ExtraMetric> MetricsBeside(const RunningNode* node, const EndAnswers
 
 }  // namespace
 
-ServeModels::ServeModels(std::function<bool()> go_on, std::function<void(const Status&)> fail)
-    : go_on_(std::move(go_on)), fail_(std::move(fail)), at_start_(ResidentMemory()) {}
+ServeModels::ServeModels(std::function<bool()> go_on, std::function<void(const Status&)> fail,
+                         std::function<std::string()> log_trouble)
+    : go_on_(std::move(go_on)),
+      fail_(std::move(fail)),
+      log_trouble_(std::move(log_trouble)),
+      at_start_(ResidentMemory()) {}
 
 Status ServeModels::Check(const ServeFlags& flags) const {
+  bool by_etcd = false;
+  if (flags.cluster().any()) {
+    TROUPE_ASSIGN_OR_RETURN(const ClusterOptions options, flags.cluster().Read());
+    TROUPE_RETURN_IF_ERROR(CheckCertificate(options));
+    by_etcd = options.etcd.has_value();
+  }
+  if (node_ != nullptr && opened_.fingerprint) {
+    TROUPE_RETURN_IF_ERROR(CheckIsThatOfTheCluster(flags.model(), *opened_.fingerprint, by_etcd));
+  }
   const Status status =
       PlanModel(flags.model(), flags.EngineWith(held_).options(), PlanFor::kReplacement).status();
   ReturnFreeMemory();
@@ -172,9 +211,11 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
   opened_ = {.path = flags.model(),
              .offload = engine_flags.options().offload,
              .files = LookAtModelFiles(flags.model(), engine_flags.options().offload),
-             .prefix_file = flags.prefix_file()};
+             .prefix_file = flags.prefix_file(),
+             .fingerprint = std::nullopt};
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                           engine_flags.Open(/*least_context=*/0, /*trace=*/std::nullopt, go_on_));
+  if (flags.cluster().any()) opened_.fingerprint = engine->fingerprint();
   if (flags.explain()) {
     TROUPE_ASSIGN_OR_RETURN(const Sampling sampling, flags.sampler().Sampler());
     PrintPlan(*engine, sampling);
@@ -184,7 +225,8 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
     TROUPE_ASSIGN_OR_RETURN(proof, ProofOf(*engine));
   }
   std::unique_ptr<Model> model;  // before the node, which ends first wherever this returns
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<RunningNode> node, OpenNodeOf(*engine, flags, fail_));
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<RunningNode> node,
+                          OpenNodeOf(*engine, flags, fail_, log_trouble_, prefixes_lost_));
   TROUPE_ASSIGN_OR_RETURN(model, ModelAccess::Of(std::move(engine), flags.ForRequests()));
   if (!opened_.prefix_file.empty()) {
     TROUPE_RETURN_IF_ERROR(LoadPrefixes(*model, opened_.prefix_file, go_on_));
@@ -214,11 +256,11 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
   if (node != nullptr) {
     served.cluster = [node = node.get()] { return RecordOf(node->State()); };
     served.cluster_plan = [node = node.get()] { return RecordOf(node->Holdings()); };
-    served.cluster_orders["drain"] = [node = node.get()] {
-      node->Drain();
-      return OkStatus();
+    served.cluster_orders["drain"] = [node = node.get()] { return node->Drain(); };
+    served.cluster_orders["readmit"] = [node = node.get()]() -> Result<std::string> {
+      TROUPE_RETURN_IF_ERROR(node->Readmit());
+      return std::string("they are peers again when they come next");
     };
-    served.cluster_orders["readmit"] = [node = node.get()] { return node->Readmit(); };
     served.cluster_orders["place"] = [node = node.get()] { return node->PlanNow(); };
   }
   node_ = std::move(node);
@@ -235,6 +277,7 @@ Result<DeviceWatch::Options> ServeModels::FitToDevice(const ServeFlags& flags,
                               .needs = NeedsHere(model, /*may_measure=*/!is_told),
                               .limits = {.most = flags.split().most_experts()}};
   if (is_told || device.needs.experts == 0) return device;
+  // One look, which knows no load: what others compute right now says nothing of the hours to come.
   TROUPE_ASSIGN_OR_RETURN(const DeviceReport report, DeviceWatch(device).Look(/*now=*/0));
   const std::uint32_t slots = std::max(report.capability.experts, kLeastSlots);
   Remark("this device may run {} of {} experts, by {}\n", slots, device.needs.experts,
@@ -254,6 +297,7 @@ Status ServeModels::OpenEnd(const ServeFlags& flags, const ModelProof& proof,
         FittedCuts(flags.model(), *ModelAccess::EngineOf(*served.model).fingerprint());
     if (const std::optional<double> most = flags.split().cut_loss()) {
       options.cuts.by_link = CodesWithin(cuts, *most);
+      options.cuts.most_loss = most;
       if (options.cuts.by_link.empty()) {
         Remark(
             "note: rows of cut prompts cross exactly: `troupe calibrate --cut` has measured no "
@@ -265,11 +309,14 @@ Status ServeModels::OpenEnd(const ServeFlags& flags, const ModelProof& proof,
   }
   options.device = std::move(device);
   options.memory = std::move(memory);
-  served.exact = flags.split().may_ask_cloud();
+  const ServedModel::Quality behind_cuts = QualityBehind(options.cuts);
   options.most_in_cloud = flags.most_in_cloud();
   options.most_answers = flags.most_requests();
   options.say = [](const std::string& line) { Remark("{}\n", line); };
   TROUPE_ASSIGN_OR_RETURN(end_, EndAnswers::Open(*served.model, std::move(options)));
+  if (flags.split().may_ask_cloud()) {
+    served.quality = end_->cuts_lose() ? behind_cuts : ServedModel::Quality();
+  }
   served.start = [end = end_.get()](Request request, Callbacks callbacks) {
     return end->Start(std::move(request), std::move(callbacks));
   };
@@ -294,7 +341,8 @@ void ServeModels::Close(ServedModel& served, const std::function<bool()>& go_on)
   if (!opened_.prefix_file.empty()) {
     const Status saved =
         ModelAccess::SavePrefixes(*served.model, opened_.prefix_file, CancelledUnless(go_on));
-    if (!saved.ok()) Remark("prefixes are not kept: {}\n", saved.message());
+    prefixes_lost_ = saved.ok() ? "" : "prefixes are not kept: " + saved.message();
+    if (!saved.ok()) Remark("{}\n", prefixes_lost_);
   }
   node_.reset();
   RememberRun(ModelAccess::EngineOf(*served.model), TokensSeen());

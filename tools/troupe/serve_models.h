@@ -14,6 +14,7 @@
 #include "runtime/model_files.h"
 #include "server/served_model.h"
 #include "split/end_answers.h"
+#include "store/model_fingerprint.h"
 #include "troupe/serve_flags.h"
 
 namespace troupe {
@@ -22,12 +23,13 @@ class ServeModels {
  public:
   // `go_on` is asked while a model and its prefixes are loaded; no: it is not opened, with
   // kCancelled. `fail` is told, on any thread, that the server cannot go on as what it was told to
-  // be.
-  explicit ServeModels(std::function<bool()> go_on, std::function<void(const Status&)> fail = {});
+  // be. `log_trouble` tells on any thread why the log of requests loses lines; empty: it does not.
+  explicit ServeModels(std::function<bool()> go_on, std::function<void(const Status&)> fail = {},
+                       std::function<std::string()> log_trouble = {});
 
-  // Whether a model could be opened in place of the one that is open, as far as its file's header
-  // and the plan can tell. Gives back what looking has taken: it would be missing beside the model
-  // that is open.
+  // Whether a model could be opened in place of the one that is open, as far as its file's header,
+  // the plan and the date of a node's certificate can tell. Gives back what looking has taken: it
+  // would be missing beside the model that is open.
   Status Check(const ServeFlags& flags) const;
   // While no other is open.
   Result<ServedModel> Open(const ServeFlags& flags);
@@ -50,12 +52,15 @@ class ServeModels {
     OffloadOptions offload;
     std::vector<ModelFile> files;  // as they were just before
     std::string prefix_file;
+    std::optional<ModelFingerprint> fingerprint;  // of a node of a cluster
   };
 
   const std::function<bool()> go_on_;
   const std::function<void(const Status&)> fail_;
-  const Bytes at_start_;  // what the process held
-  Bytes held_;            // what the server has taken since then, without a model
+  const std::function<std::string()> log_trouble_;
+  std::string prefixes_lost_;  // why those of the last model were not kept; empty: they were
+  const Bytes at_start_;       // what the process held
+  Bytes held_;                 // what the server has taken since then, without a model
   Opened opened_;
   std::unique_ptr<RunningNode> node_;  // of the model of now; null: it is of no cluster
   std::unique_ptr<EndAnswers> end_;    // the same; null: it has no cloud

@@ -5,9 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 
+#include "cluster/face/certificates.h"
 #include "gguf/reader.h"
 #include "gguf/writer.h"
 #include "machine/process_memory.h"
@@ -77,6 +79,25 @@ TEST_F(ServeModelsTest, WhatCouldNotBeOpenedIsToldWhileTheOldModelIsOpen) {
   EXPECT_EQ(models_.Check(*Flags("/none.gguf", 1_GiB)).code(), Code::kNotFound);
   EXPECT_THAT(models_.Check(*Flags(__FILE__, 1_GiB)).message(), HasSubstr("serve_models_test.cc"));
   EXPECT_EQ(served.model->Tokenize("a").value().size() > 0, true);
+  models_.Close(served);
+}
+
+TEST_F(ServeModelsTest, ANodesCertificateThatHasExpiredIsToldWhileTheOldModelIsOpen) {
+  const auto with_certificate_for = [&](const std::string& host, std::uint32_t days) {
+    EXPECT_TRUE(
+        WriteCertificates({.folder = folder_.PathOf("."), .hosts = {host}, .days = days}).ok());
+    return ServeFlags::Read({kServed, "--ctx", "128", "--threads", "2", "--memory", "1GiB",
+                             "--peers", "127.0.0.1:7070", "--peer-authority",
+                             folder_.PathOf("authority.pem"), "--peer-certificate",
+                             folder_.PathOf(host + ".pem"), "--peer-key",
+                             folder_.PathOf(host + ".key")})
+        .value();
+  };
+  ServedModel served = models_.Open(*Flags(kServed, 1_GiB)).value();
+  EXPECT_TRUE(models_.Check(*with_certificate_for("valid", 20)).ok());
+  const Status expired = models_.Check(*with_certificate_for("late", 0));
+  EXPECT_EQ(expired.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(expired.message(), HasSubstr("late.pem has expired, on "));
   models_.Close(served);
 }
 
@@ -176,7 +197,7 @@ TEST_F(ServeModelsTest, AnEndThatWasToldToLoseQualityIsExactWhereTheCloudMayAnsw
                            .value();
     testing::internal::CaptureStderr();
     ServedModel served = models_.Open(*flags).value();
-    const bool exact = served.exact;
+    const bool exact = served.quality && served.quality->text == "exact";
     models_.Close(served);
     return std::pair(exact, testing::internal::GetCapturedStderr());
   };
@@ -190,6 +211,21 @@ TEST_F(ServeModelsTest, AnEndThatWasToldToLoseQualityIsExactWhereTheCloudMayAnsw
   const auto [exact_alone, said_of_end] = open("end");
   EXPECT_FALSE(exact_alone);
   EXPECT_THAT(said_of_end, Not(HasSubstr("answers are exact")));
+}
+
+TEST_F(ServeModelsTest, AnEndWhoseRowsCrossExactlyIsExactWhateverCodeItWasToldOf) {
+  const auto quality = [&](const std::string& place) {
+    const auto flags = ServeFlags::Read({kServed, "--ctx", "128", "--threads", "2", "--memory",
+                                         "1GiB", "--slots", "10", "--cloud", "http://127.0.0.1:9",
+                                         "--place", place, "--cut-code", "int8"})
+                           .value();
+    ServedModel served = models_.Open(*flags).value();
+    const std::string text = served.quality ? served.quality->text : "";
+    models_.Close(served);
+    return text;
+  };
+  EXPECT_EQ(quality("layers:1"), "cut prompts (int8)");
+  EXPECT_EQ(quality("layers:99"), "exact") << "the model has no such layer, so none is cut";
 }
 
 TEST_F(ServeModelsTest, ABodyMayBeAsLongAsAPromptThatFits) {

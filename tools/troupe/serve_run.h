@@ -80,14 +80,14 @@ class ServeRun {
   const ServeSignals signals_;
   Settings settings_;
   ServedModel served_;
+  AccessLogSwitch log_;  // before the models, whose nodes ask it
   // Behind what it serves, as a node of a cluster ends before its model.
   ServeModels models_{[this] { return !signals_.EndIsPending(); },
-                      [this](const Status& why) { Fail(why); }};
+                      [this](const Status& why) { Fail(why); }, [this] { return log_.trouble(); }};
   bool ending_ = false;  // the server was told to end
   Mutex fail_mu_;
   Status failure_ TROUPE_GUARDED_BY(fail_mu_);
   // In the order in which they use what is above.
-  AccessLogSwitch log_;
   std::optional<Service> service_;
   std::optional<Router> router_;
   std::unique_ptr<HttpServer> server_;

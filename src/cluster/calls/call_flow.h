@@ -70,6 +70,9 @@ struct CallCounters {
   std::uint64_t asked_again = 0;   // of these, times that all holders were busy
   std::uint64_t unused = 0;  // answers that came after another one, or when nobody waited any more
   std::uint64_t refused = 0, lost = 0, cancelled = 0;  // calls
+  // Messages of answers (PeerCalls): more came than are kept; they could not be read, or did not
+  // fit what was asked.
+  std::uint64_t dropped = 0, malformed = 0;
 
   bool operator==(const CallCounters&) const = default;
 };

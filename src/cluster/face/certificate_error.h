@@ -22,4 +22,14 @@ inline bool IsOfAnotherName(std::string_view message) {
   return message.find(kPeerName) != std::string_view::npos;
 }
 
+// The other one has read this node's certificate and sent the alert: by its clock that has expired.
+// Where this node finds the other's expired, gRPC 1.51 says no more than that it was not verified.
+inline bool SaysThatOwnIsExpired(std::string_view message) {
+  constexpr std::array<std::string_view, 2> kAlerts = {"alert certificate expired",
+                                                       "ALERT_CERTIFICATE_EXPIRED"};
+  return std::ranges::any_of(kAlerts, [message](std::string_view words) {
+    return message.find(words) != std::string_view::npos;
+  });
+}
+
 }  // namespace troupe

@@ -38,6 +38,7 @@ struct NodeOptions {
   // Empty: a store says who they are.
   std::vector<std::string> addresses;
   Nanos report_every = 10'000'000'000;
+  bool new_model = false;  // what it serves may take the place of what the store's plan is for
   PlannerRules planner;
 };
 
@@ -56,9 +57,13 @@ struct ClusterOptions {
   double verify = 0;  // the share of peers' answers that are computed again
   std::function<void(const std::string& line)> say;
   // The node cannot be one of the cluster: its name is taken, the cluster serves another model, or
-  // etcd does not know the cluster.
+  // its last plan is for one, or etcd does not know the cluster.
   // Called once, on any thread.
   std::function<void(const Status& why)> fail;
+  // Why lines of this machine's own log of requests are lost now; empty: they are written. Called
+  // on the node's thread; may be absent.
+  std::function<std::string()> log_trouble = {};
+  std::string remark = {};  // one that is said at the beginning
 };
 
 }  // namespace troupe

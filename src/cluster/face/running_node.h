@@ -32,8 +32,9 @@ struct HostCounters {
   std::uint64_t calls = 0, experts = 0, rows = 0;
   std::uint64_t busy = 0, not_held = 0, bad = 0;  // refused
   std::uint64_t cancelled = 0, expired = 0;       // before they were begun
-  double seconds = 0;                             // of computing
-  double held_back_seconds = 0;                   // of these: others had the processor
+  std::uint64_t unsent = 0;      // computed: the link had no room for the answer, or was gone
+  double seconds = 0;            // of computing
+  double held_back_seconds = 0;  // of these: others had the processor
 
   bool operator==(const HostCounters&) const = default;
 };
@@ -76,6 +77,7 @@ struct ClusterState {
   std::string leader;  // its name; empty: nobody leads, or it is not here
   // What etcd says of this node; nothing where the nodes are a list.
   std::optional<MemberState> membership;
+  std::string not_listed;  // why etcd, which can be reached, does not list it for so long; empty
   bool draining = false;
   std::uint64_t epoch = 0;                                   // of the plan; 0: there is none
   bool settled = false;                                      // and it is carried out
@@ -97,6 +99,7 @@ struct ClusterState {
   std::uint64_t links_spared = 0;                    // hung up here, as the peer has dialled too
   std::uint64_t links_lost = 0;
   std::vector<Unreachable> unreachable;  // now
+  std::int64_t certificate_expires = 0;  // the own one, by which peers know it; 0: there is none
   std::uint64_t dials_failed = 0;
   // Of a node that leads: what came of its last look at plans, and seconds since.
   std::optional<PlanLook> look;
@@ -142,9 +145,10 @@ class RunningNode {
   // Any thread.
   virtual ClusterState State() const = 0;
   virtual ClusterHoldings Holdings() const = 0;
-  virtual void Drain() = 0;
-  // kFailedPrecondition: another node leads.
-  virtual Status PlanNow() = 0;
+  // Orders, and what comes of each, in words. kFailedPrecondition: no other node could hold
+  // anything; another one leads.
+  virtual Result<std::string> Drain() = 0;
+  virtual Result<std::string> PlanNow() = 0;
   // Peers that it has thrown out may come again. kFailedPrecondition: there are none.
   virtual Status Readmit() = 0;
 };

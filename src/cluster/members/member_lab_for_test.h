@@ -28,6 +28,8 @@ class LabMember final : public KvStore {
     cut_off_ = cut_off;
     why_ = why;
   }
+  // As a store whose disk is full: it can be read, and leases that there are live on.
+  void set_refuses_writes(bool refuses) { refuses_writes_ = refuses; }
   // The next answer is lost, though what was asked is done.
   void LoseNextAnswer() { lose_next_ = true; }
   const std::optional<KvAsk>& watch() const { return watch_; }
@@ -58,6 +60,10 @@ class LabMember final : public KvStore {
       watch_.reset();
     } else if (cut_off_) {
       Fail(ask, why_, now);
+    } else if (refuses_writes_ && (std::holds_alternative<GrantLease>(request) ||
+                                   std::holds_alternative<KvTransaction>(request))) {
+      member_.Told(
+          {.ask = ask, .what = KvFailure{.fault = KvFault::kRefused, .message = "no space"}}, now);
     } else if (const auto* watch = std::get_if<WatchPrefix>(&request)) {
       TROUPE_CHECK(!watch_);
       watch_ = ask;
@@ -92,7 +98,7 @@ class LabMember final : public KvStore {
   std::optional<KvAsk> watch_;
   std::string prefix_;
   KvRevision from_ = 0;
-  bool held_ = false, cut_off_ = false, lose_next_ = false;
+  bool held_ = false, cut_off_ = false, lose_next_ = false, refuses_writes_ = false;
   KvFault why_ = KvFault::kUnavailable;
 };
 

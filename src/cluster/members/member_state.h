@@ -47,7 +47,8 @@ struct ClusterLeader {
 // What has changed since it was last asked for.
 struct MemberNews {
   bool state = false;
-  bool begins = false;  // the cluster does: the store had none of its keys
+  bool kept_waiting = false;  // it has become so (Membership::kept_waiting)
+  bool begins = false;        // the cluster does: the store had none of its keys
   bool nodes = false;
   bool leader = false;
   bool plan = false;         // a newer one is accepted

@@ -124,7 +124,8 @@ void Membership::TakeRead(const KvEvent& event, Nanos now) {
   // that has not told this news is late, or silent for good: another one costs little.
   if (back || took == StoreView::Took::kNews) EndTheWatch();
   if (back) keep_at_ = now;  // tells whether the store still knows the lease
-  read_at_ = read_early_ ? now : now + period_;
+  // Without a lease nothing else is heard of the store.
+  read_at_ = read_early_ ? now : now + (lease_ == 0 ? period_ / 3 : period_);
   if (!read_early_) shown_ = watchable_ = true;
 }
 
@@ -232,6 +233,16 @@ void Membership::Conclude(Nanos now) {
     news_.state = true;
   }
   problem_ = ProblemNow();
+  LookHowLongItJoins(heard, now);
+}
+
+void Membership::LookHowLongItJoins(bool heard, Nanos now) {
+  const bool joins = heard && state_ == MemberState::kJoining && !leaving_since_;
+  if (!joins) joins_since_.reset();
+  if (joins && !joins_since_) joins_since_ = now;
+  const bool waits = joins && now - *joins_since_ > period_ && !problem_.empty();
+  if (waits && !kept_waiting_) news_.kept_waiting = true;
+  kept_waiting_ = waits;
 }
 
 void Membership::LookForObstacle(bool heard, Nanos now) {

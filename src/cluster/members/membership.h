@@ -41,6 +41,8 @@ class Membership {
   MemberState state() const { return state_; }
   // Why the state is not kMember: what the store complained about last, or who is in the way.
   const std::string& problem() const { return problem_; }
+  // It is heard of and has not listed this node for a ttl, for that reason: its disk is full, say.
+  bool kept_waiting() const { return kept_waiting_; }
   // Those that the store had beside this one when it began.
   const std::vector<std::string>& other_clusters() const { return other_clusters_; }
   // This node among them, once it is listed. A node that is not may still serve: it, or the store,
@@ -95,6 +97,7 @@ class Membership {
   void LookAgain(Nanos now);
   void Conclude(Nanos now);
   void LookForObstacle(bool heard, Nanos now);
+  void LookHowLongItJoins(bool heard, Nanos now);
   MemberState StateNow(bool heard, Nanos now) const;
   std::string ProblemNow() const;
 
@@ -147,6 +150,8 @@ class Membership {
   bool distrusts_ = false;  // by its last complaint
   std::string complaint_;   // the store's last one
   std::optional<Obstacle> obstacle_;
+  std::optional<Nanos> joins_since_;
+  bool kept_waiting_ = false;
   std::optional<Nanos> leaving_since_;
   MemberState state_ = MemberState::kJoining;
   std::string problem_;

@@ -49,6 +49,28 @@ TEST(Membership, ANodeAloneIsListedAndLeads) {
   EXPECT_FALSE(a->TakeNews().state);
 }
 
+TEST(Membership, AStoreThatTakesNothingKeepsANewcomerWaitingWhichIsNewsOnceForALeasesTime) {
+  MemberLab lab;
+  lab.Add("here");
+  LabMember& newcomer = lab.AddUnsettled("newcomer");
+  newcomer.set_refuses_writes(true);
+  lab.Advance(9'000'000'000);
+  EXPECT_FALSE(newcomer->kept_waiting());
+  int times = 0;
+  for (int i = 0; i < 60; ++i) {
+    lab.Advance(1'000'000'000);
+    times += newcomer->TakeNews().kept_waiting ? 1 : 0;
+  }
+  EXPECT_EQ(times, 1);
+  EXPECT_TRUE(newcomer->kept_waiting());
+  EXPECT_EQ(newcomer->state(), MemberState::kJoining);
+  EXPECT_EQ(newcomer->problem(), "no space");
+  newcomer.set_refuses_writes(false);
+  lab.Advance(2'000'000'000);
+  EXPECT_EQ(newcomer->state(), MemberState::kMember);
+  EXPECT_FALSE(newcomer->kept_waiting());
+}
+
 TEST(Membership, AStoreOfAnotherAuthorityIsDistrustedOnlyIfItWasNeverHeardOf) {
   MemberLab lab;
   LabMember& never = lab.Add("never", "", "9f", KvFault::kDistrusted);

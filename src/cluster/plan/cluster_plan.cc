@@ -153,6 +153,12 @@ std::string ToJson(const ClusterPlan& plan, ExpertGrid grid) {
   return json.Dump();
 }
 
+std::string ModelOfPlan(std::string_view text) {
+  Result<std::string> model = ReadJson<std::string>(
+      "plan", text, [](const JsonValue& json) { return std::string(json.At("model").String()); });
+  return model.ok() ? *std::move(model) : std::string();
+}
+
 Result<ClusterPlan> ParseClusterPlan(std::string_view text, std::string_view model, ExpertGrid grid,
                                      std::uint64_t epoch) {
   return ReadJson<ClusterPlan>("plan", text, [&](const JsonValue& json) {

@@ -42,6 +42,8 @@ struct ClusterPlan {
 // the beginning: what follows is as if it was not named.
 inline constexpr std::size_t kMostPlanBytes = std::size_t{700} << 10;
 std::string ToJson(const ClusterPlan& plan, ExpertGrid grid);
+// The fingerprint that such a text names; empty: none that can be read.
+std::string ModelOfPlan(std::string_view text);
 // It must be for that model, every expert in the grid, each once a node, and each node once.
 Result<ClusterPlan> ParseClusterPlan(std::string_view text, std::string_view model, ExpertGrid grid,
                                      std::uint64_t epoch);
