@@ -145,13 +145,13 @@ class Terminal(shell.CommandLineTest):
         super().setUp()
         self.process = None
 
-    def begin(self, *arguments):
+    def begin(self, *arguments, chat=("--chat",)):
         """Starts a talk on a terminal of its own; its answers go to a file."""
         self.controller, terminal = pty.openpty()
         self.answers = open(self.folder / "answers", "wb+")
         self.record = self.folder / "talk.json"
         environment = {**os.environ, "TERM": "xterm", "TROUPE_HISTORY": str(self.folder / "history"), "LC_ALL": "C.UTF-8"}
-        self.process = subprocess.Popen([shell.TROUPE, "run", TINY, "--chat", "-n", "4", "--temperature", "0", "--ignore-eos",
+        self.process = subprocess.Popen([shell.TROUPE, "run", TINY, *chat, "-n", "4", "--temperature", "0", "--ignore-eos",
                                          "--ctx", "8192", "--threads", "1", "--json", self.record, *map(str, arguments)],
                                         stdin=terminal, stdout=self.answers, stderr=terminal, env=environment,
                                         start_new_session=True)
@@ -199,6 +199,11 @@ class Terminal(shell.CommandLineTest):
         self.type(b"\x04")
         self.wait_for_end(0)
         return [m["content"] for m in json.loads(self.record.read_text())["messages"] if m["role"] == role]
+
+    def test_a_model_without_a_prompt_begins_a_talk(self):
+        self.begin(chat=())
+        self.ask("The kernel\r")
+        self.assertEqual(self.messages(), ["The kernel"])
 
     def test_arrow_keys_edit_and_bring_back(self):
         self.begin()

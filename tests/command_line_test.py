@@ -145,7 +145,14 @@ class Usage(CommandLineTest):
         self.assertEqual(troupe("run", TINY, "--prompt", "The", "--tokens", 5, "--seed", 3).stdout, same)
         endless = troupe("run", TINY, "-p", "The", "-n", -1, "-c", 64, "--ignore-eos", "-s", -1)
         self.assertIn("ended: context full", endless.stderr)
-        self.assert_fails(2, ["there is no option -ngl"], "run", TINY, "-p", "The", "-ngl", 5)
+        for option in (["-ngl", 99], ["-ngl=99"], ["--n-gpu-layers", 99], ["--gpu-layers=99"]):
+            self.assert_fails(2, [f"there is no option {str(option[0]).split('=')[0]}", ": no layers go to a GPU here"],
+                              "run", TINY, "-p", "The", *option)
+        short = json.loads(troupe("bench", TINY, "-p", 8, "-n", 4, "-r", 1, "-f", ROOT / "README.md", "-c", 256, "--json", "-").stdout)
+        self.assertEqual([speed["tokens"] for speed in short["prefill"]], [8])
+        scored = [troupe("eval", TINY, text, ROOT / "README.md", tokens, 40, "--json", "-").stdout
+                  for text, tokens in (("-f", "-n"), ("--text", "--tokens"))]
+        self.assertEqual(*(json.loads(one)["perplexity"] for one in scored))
 
     def test_asks_for_a_command(self):
         done = troupe()
@@ -250,6 +257,9 @@ class BadInput(CommandLineTest):
         path = self.folder / "m.gguf"
         path.write_bytes(data)
         self.assert_every_command_refuses(["blk.3.attn_q.weight", "77"], path)
+        struct.pack_into("<I", data, at, 16)
+        path.write_bytes(data)
+        self.assert_every_command_refuses(["blk.3.attn_q.weight", "type IQ2_XXS, which this does not read; a Q4_K_M"], path)
 
     def test_refuses_a_config_of_another_family(self):
         path = self.folder / "config.json"
@@ -838,6 +848,19 @@ class Progress(CommandLineTest):
         self.assertRegex(seen, rb"writing \[#*\.*\] +\d+%")
         self.assertTrue(seen.endswith(b"\r\x1b[K"), seen[-40:])
 
+    def test_a_replay_and_a_simulation_say_how_far_they_are(self):
+        data = ROOT / "tests/data/routing"
+        # Hundreds of caches, and a hundred thousand prompts: both take seconds on any machine.
+        budgets = ",".join(str(slots) for slots in range(2, 190, 4))
+        seen, _ = self.on_a_terminal("replay", data / "gpt-oss-20b.trace", "--slots", budgets, "--predict", "none,eap",
+                                     "--shallow", "0,3", "--threads", 1, "--json", self.folder / "replay.json")
+        self.assertRegex(seen, rb"replaying \[#*\.*\] +\d+%  [^\r]* of ")
+        self.assertTrue(seen.endswith(b"\r\x1b[K"), seen[-40:])
+        seen, told = self.on_a_terminal("simulate", data / "scenario.json", "--set", "/prompts=120000")
+        self.assertRegex(seen, rb"simulating dancemoe \[#*\.*\] +\d+%  \d+ of 120000, ")
+        self.assertTrue(seen.endswith(b"\r\x1b[K"), seen[-40:])
+        self.assertNotIn("\x1b", told)
+
     def test_counts_the_tokens_of_everything_that_quality_is_measured_with(self):
         text = self.folder / "t.txt"
         text.write_text((ROOT / "README.md").read_text(encoding="utf-8"), encoding="utf-8")
@@ -1004,6 +1027,33 @@ class Numbers(CommandLineTest):
             self.assertRegex(told.stdout, rf"(?m)^{link} +\w")
 
 
+class Trial(unittest.TestCase):
+    """scripts/trial itself."""
+
+    def trial(self, *arguments):
+        return subprocess.run([ROOT / "scripts/trial", "--troupe", TROUPE, "--kind", "options", *map(str, arguments)],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+    def test_cases_that_the_clock_cuts_are_no_success(self):
+        whole = self.trial("--share", 0.005)
+        self.assertEqual(whole.returncode, 0, whole.stderr)
+        self.assertRegex(whole.stdout, r"(?m)^options +3 +0$")
+        cut = self.trial("--share", 0.005, "--seconds", 0.001)
+        self.assertEqual(cut.returncode, 124, cut.stderr)
+        self.assertIn("3 not reached", cut.stdout)
+
+    def test_a_table_with_a_gap_or_an_overlap_is_seen(self):
+        sys.path.insert(0, str(ROOT / "scripts"))
+        from trial_table import table_fault  # pylint: disable=import-outside-toplevel
+        data = bytearray(TINY.read_bytes())
+        self.assertEqual(table_fault(data), "")
+        at = data.index(b"blk.3.attn_q.weight") + len(b"blk.3.attn_q.weight") + 4 + 2 * 8 + 4
+        offset = struct.unpack_from("<Q", data, at)[0]
+        for other in (offset - 32, offset + 32):
+            struct.pack_into("<Q", data, at, other)
+            self.assertIn(f"a tensor at {other} of the data" if other < offset else "expected at ", table_fault(data))
+
+
 # A prompt that takes minutes, as experts come one token after the other through a slow link.
 def slow(chunk=1):
     return ("--slots", "40", "--predict", "none", "--link", "2MiB", "--chunk", str(chunk), "--ctx", "1000",
@@ -1062,6 +1112,14 @@ class Input(CommandLineTest):
 
     def test_without_a_pipe_or_a_prompt_there_is_nothing_to_run(self):
         self.assert_fails(2, ["nothing to run"], *self.ARGUMENTS)
+
+    def test_an_argument_behind_the_model_is_the_prompt(self):
+        prompted = troupe(*self.ARGUMENTS, "--prompt", "The kernel").stdout
+        self.assertEqual(troupe(*self.ARGUMENTS, "The kernel").stdout, prompted)
+        self.assertEqual(troupe("run", "-m", TINY, *self.ARGUMENTS[2:], "The kernel").stdout, prompted)
+        self.assertEqual(self.piped(b"ignored", "The kernel")[1], prompted)
+        self.assert_fails(2, ["PROMPT: 'Files' found beside another prompt"], *self.ARGUMENTS, "Files", "-p", "a")
+        self.assert_fails(2, ["'more' found, no further argument expected"], *self.ARGUMENTS, "Files", "more")
 
     def test_token_ids_have_single_commas_between_them(self):
         for ids in ("1,,2", "1,", ",1"):

@@ -9,6 +9,7 @@ The numbers of tensors are those that loaders print for the published files; wit
 layout is what llama.cpp's loader asks of the family, in the sizes of the model's config.json.
 """
 import array
+import json
 import os
 import pathlib
 import subprocess
@@ -345,6 +346,15 @@ class PopularUploads(unittest.TestCase):
                 for fact in FACTS[name]:
                     self.assertIn(fact, said)
                 self.troupe("plan", self.path, "--memory", "16GiB", "--threads", 1)
+
+    def test_WhatIsLeftOutOfAFileIsToldInTheTableOfModels(self):
+        table = (pathlib.Path(__file__).resolve().parent.parent / "docs/models.md").read_text(encoding="utf-8")
+        for name in ("GLM-4.5-Air", "LFM2-8B-A1B"):
+            with self.subTest(name):
+                gguf_writer.write_without_data(self.path, *UPLOADS[name][0])
+                left_out = json.loads(self.troupe("inspect", self.path, "--json", "-").stdout)["left_out_bytes"] / 2**30
+                row = next((line for line in table.splitlines() if line.startswith(f"| {name} |")), "")
+                self.assertEqual(f"{left_out:.1f} of it left out" in row, left_out > 0.05, row)
 
     def test_OneTensorThatIsMissingOrMisshapenIsNamed(self):
         wrong = {"gpt-oss-20b": ["blk.23.attn_sinks.weight", "blk.7.ffn_up_exps.bias"],

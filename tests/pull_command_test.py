@@ -9,6 +9,7 @@ import os
 import pathlib
 import random
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -347,6 +348,85 @@ class Refuses(PullTest):
     def test_a_host_that_is_not_there(self):
         self.fails("127.0.0.1", tries=1, HF_ENDPOINT="http://127.0.0.1:9")
         self.assertEqual(self.troupe("pull", NAME, HF_ENDPOINT="nowhere").returncode, 1)
+
+
+class CannotRun(PullTest):
+    """What is known from the first bytes, before the weights come."""
+    UNREAD, NAME = "tiny-IQ2_XXS.gguf", f"hf.co/{REPO}:IQ2_XXS"
+
+    def setUp(self):
+        super().setUp()
+        data = bytearray(self.model)
+        name = b"blk.3.attn_q.weight"
+        struct.pack_into("<I", data, data.index(name) + len(name) + 4 + 2 * 8, 16)
+        self.hub.repos[REPO][self.UNREAD] = bytes(data) + bytes(8 << 20)
+
+    def refused(self, *words, name):
+        said = self.fails(*words, "--force gets it anyway", name=name, tries=1)
+        self.assertEqual([path for path in self.models.rglob("*") if path.is_file()], [], said)
+
+    def test_a_type_that_is_not_read_is_refused_before_the_weights(self):
+        self.plan.cuts = [2 << 20]  # there is no more to be had
+        self.refused(self.UNREAD, "'blk.3.attn_q.weight': type IQ2_XXS", "Q4_K_M", name=self.NAME)
+        forced = self.troupe("pull", self.NAME, "--force")
+        self.assertEqual((forced.returncode, forced.stderr), (0, ""))
+        self.assertEqual(self.path.with_name(self.UNREAD).read_bytes(), self.hub.repos[REPO][self.UNREAD])
+
+    def test_a_family_that_is_none_here_is_refused(self):
+        self.hub.repos[REPO][FILE] = self.model.replace(b"qwen2moe", b"qwen9moe")
+        self.refused("general.architecture is 'qwen9moe'", name=NAME)
+        self.hub.models["library/tiny:1b"] = self.hub.repos[REPO][FILE]
+        self.refused("general.architecture is 'qwen9moe'", name="tiny:1b")
+
+    def test_a_header_that_comes_in_pieces_is_read_whole(self):
+        self.plan.cuts = [100, 5000]
+        self.assertEqual(self.pull(tries=4)["requests_repeated"], 2)
+        self.is_whole()
+
+    def test_what_an_earlier_call_has_left_is_looked_at_too(self):
+        for here, force in ((60000, []), (2 << 20, ["--force"])):
+            with self.subTest(here=here):
+                self.plan.cuts = [here, 0, 0]
+                self.assertEqual(self.troupe("pull", self.NAME, "--tries", 2, *force).returncode, 1)
+                self.assertEqual(self.path.with_name(self.UNREAD + ".part").stat().st_size, here)
+                self.hub.plan = Plan()
+                self.refused(self.UNREAD, "type IQ2_XXS", name=self.NAME)
+
+    def test_what_lies_there_damaged_is_got_again_before_the_file_is_refused(self):
+        self.plan.cuts = [60000, 0, 0]
+        self.fails()
+        part = self.path.with_name(FILE + ".part")
+        part.write_bytes(part.read_bytes().replace(b"qwen2moe", b"qwen9moe"))
+        self.hub.plan = Plan()
+        self.assertEqual(self.pull()["files_begun_anew"], 1)
+        self.is_whole()
+
+    def test_a_newer_version_that_is_refused_leaves_the_one_that_is_here(self):
+        self.pull()
+        unread = self.model.replace(b"qwen2moe", b"qwen9moe")
+        for files in ({FILE: unread}, {FILE: unread + b"x"}, {"renamed-Q8_0.gguf": unread}):
+            with self.subTest(files=list(files)):
+                self.hub.repos[REPO] = files
+                refused = self.troupe("pull", NAME)
+                self.assertEqual(refused.returncode, 1)
+                self.assertIn("general.architecture is 'qwen9moe'", refused.stderr)
+                self.is_whole()
+                self.assertRegex(self.troupe("list").stdout, rf"{NAME} .* complete\n")
+                run = self.troupe("run", NAME, "--prompt", "The", "-n", 2, "--temperature", 0)
+                self.assertEqual(run.returncode, 0, run.stderr)
+
+    def test_a_newer_version_takes_the_place_of_the_older_once_its_first_bytes_are_known(self):
+        self.pull()
+        newer = self.model[:-1] + bytes([self.model[-1] ^ 1])
+        self.hub.repos[REPO] = {FILE: newer}
+        self.plan.cuts = [5000, 0, 0]
+        self.assertEqual(self.troupe("pull", NAME, "--tries", 2).returncode, 1)
+        self.assertEqual(self.path.read_bytes(), self.model)
+        self.assertRegex(self.troupe("list").stdout, rf"{NAME} .* complete\n")
+        self.hub.plan = Plan()
+        self.assertEqual(self.pull()["bytes_found"], 5000)
+        self.assertEqual(self.path.read_bytes(), newer)
+        self.assertEqual(self.pull()["files_found"], 1)
 
 
 class NothingHalf(PullTest):

@@ -17,6 +17,43 @@ constexpr TensorTypeInfo kTypes[] = {
     {TensorType::kBF16, "BF16", 1, 2},       {TensorType::kMXFP4, "MXFP4", 32, 17},
 };
 
+// What files have beside those, or had once. Number 4 was gone before the first GGUF: those that
+// have it are ollama's first ones of gpt-oss.
+struct UnreadType {
+  std::uint32_t number;
+  std::string_view name;
+};
+
+constexpr UnreadType kUnread[] = {
+    {4, "MXFP4 under a number of ollama's own"},
+    {5, "Q4_3"},
+    {9, "Q8_1"},
+    {15, "Q8_K"},
+    {16, "IQ2_XXS"},
+    {17, "IQ2_XS"},
+    {18, "IQ3_XXS"},
+    {19, "IQ1_S"},
+    {21, "IQ3_S"},
+    {22, "IQ2_S"},
+    {24, "I8"},
+    {25, "I16"},
+    {26, "I32"},
+    {27, "I64"},
+    {28, "F64"},
+    {29, "IQ1_M"},
+    {31, "Q4_0_4_4"},
+    {32, "Q4_0_4_8"},
+    {33, "Q4_0_8_8"},
+    {34, "TQ1_0"},
+    {35, "TQ2_0"},
+    {36, "IQ4_NL_4_4"},
+    {37, "IQ4_NL_4_8"},
+    {38, "IQ4_NL_8_8"},
+    {40, "NVFP4"},
+    {41, "Q1_0"},
+    {42, "Q2_0"},
+};
+
 bool EqualIgnoringCase(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
     return std::tolower(x) == std::tolower(y);
@@ -32,6 +69,13 @@ const TensorTypeInfo* FindTensorType(std::uint32_t number) {
     if (static_cast<std::uint32_t>(info.type) == number) return &info;
   }
   return nullptr;
+}
+
+std::string_view UnreadTypeName(std::uint32_t number) {
+  for (const UnreadType& unread : kUnread) {
+    if (unread.number == number) return unread.name;
+  }
+  return {};
 }
 
 std::optional<TensorType> TensorTypeByName(std::string_view name) {

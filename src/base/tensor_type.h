@@ -42,6 +42,9 @@ std::span<const TensorTypeInfo> AllTensorTypes();
 
 // Null for numbers the engine does not know (a type of a later GGUF, or a broken file).
 const TensorTypeInfo* FindTensorType(std::uint32_t number);
+// What ggml calls a type that the engine does not read; empty for the others, and where ggml has no
+// type of that number either.
+std::string_view UnreadTypeName(std::uint32_t number);
 // Ignores case: "q4_k" finds Q4_K.
 std::optional<TensorType> TensorTypeByName(std::string_view name);
 

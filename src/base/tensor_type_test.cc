@@ -22,6 +22,15 @@ TEST(TensorType, UnknownNumbersAndNamesAreNotFound) {
   EXPECT_FALSE(TensorTypeByName("").has_value());
 }
 
+TEST(TensorType, TypesThatAreNotReadHaveTheNamesThatFilesGoBy) {
+  EXPECT_EQ(UnreadTypeName(16), "IQ2_XXS");
+  EXPECT_EQ(UnreadTypeName(29), "IQ1_M");
+  EXPECT_EQ(UnreadTypeName(77), "");
+  for (const TensorTypeInfo& info : AllTensorTypes()) {
+    EXPECT_EQ(UnreadTypeName(static_cast<std::uint32_t>(info.type)), "") << info.name;
+  }
+}
+
 TEST(TensorType, RowBytesCountWholeBlocks) {
   EXPECT_EQ(RowBytes(TensorType::kF32, 3), 12_B);
   EXPECT_EQ(RowBytes(TensorType::kQ4_0, 64), 36_B);

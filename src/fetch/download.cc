@@ -7,12 +7,17 @@
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
+
+#include "base/bytes.h"
 
 namespace troupe {
 namespace {
 
 constexpr std::size_t kLargestListing = std::size_t{64} << 20;
 constexpr std::chrono::milliseconds kBetweenAsking{50};
+// Of a file's first bytes that are looked at; headers of large models are a few MiB.
+constexpr std::uint64_t kFirstLook = 1 << 20, kLastLook = 64 << 20;
 using ReplyNext = ReplyVerdict::Next;
 
 // False: `go_on` said no meanwhile.
@@ -54,13 +59,19 @@ class FileTransfer {
         part_(part),
         bytes_(bytes),
         options_(options),
-        counts_(counts) {}
+        counts_(counts),
+        looks_(options.look && part.size() <= kLastLook) {}
 
   Status Run() {
+    TROUPE_RETURN_IF_ERROR(LookAtWhatIsHere());
     Patience patience(options_.tries);
     std::uint64_t furthest = part_.size();
     while (part_.size() < bytes_) {
       const ReplyVerdict verdict = Ask();
+      if (!refusal_.ok()) {
+        TROUPE_RETURN_IF_ERROR(DoubtWhatWasHere());
+        continue;
+      }
       if (verdict.next == ReplyNext::kGiveUp) return verdict.why;
       if (part_.size() >= bytes_) break;
       ++counts_.again;
@@ -70,11 +81,11 @@ class FileTransfer {
           verdict.next == ReplyNext::kComeAgain ? About(verdict.why, what_) : StoppedEarly();
       if (verdict.next == ReplyNext::kAskWhole) {
         ++counts_.anew;
-        TROUPE_RETURN_IF_ERROR(part_.StartAnew());
+        TROUPE_RETURN_IF_ERROR(StartAnew());
       }
       TROUPE_RETURN_IF_ERROR(WaitToAskAgain(patience, why, [this] { return GoOn(); }));
     }
-    return OkStatus();
+    return looks_ ? Accept() : OkStatus();
   }
 
  private:
@@ -104,16 +115,63 @@ class FileTransfer {
     };
     const auto take = [&](std::span<const std::byte> bytes) {
       counts_.fetched += bytes.size();
+      TROUPE_RETURN_IF_ERROR(LookAt(bytes));
       return part_.Append(bytes);
     };
     return client_.Get(request, judge, take, [this] { return GoOn(); });
+  }
+
+  Status StartAnew() {
+    looks_ = options_.look != nullptr;
+    first_.clear();
+    next_look_ = kFirstLook;
+    was_here_ = false;
+    return part_.StartAnew();
+  }
+
+  Status LookAtWhatIsHere() {
+    if (!looks_) return Accept();
+    if (part_.size() == 0) return OkStatus();
+    was_here_ = true;
+    TROUPE_ASSIGN_OR_RETURN(first_, part_.FirstBytes(part_.size()));
+    const Status looked = LookAt({});
+    return refusal_.ok() ? looked : DoubtWhatWasHere();
+  }
+
+  // What lay here may be damaged: only what comes now is refused for good.
+  Status DoubtWhatWasHere() {
+    if (!was_here_) {
+      ++counts_.refused;
+      return refusal_;
+    }
+    refusal_ = OkStatus();
+    ++counts_.anew;
+    return StartAnew();
+  }
+
+  Status LookAt(std::span<const std::byte> bytes) {
+    if (!looks_) return OkStatus();
+    first_.insert(first_.end(), bytes.begin(), bytes.end());
+    if (first_.size() < std::min(next_look_, bytes_)) return OkStatus();
+    const Result<bool> known = options_.look(first_);
+    if (!known.ok()) return refusal_ = known.status();
+    while (next_look_ <= first_.size()) next_look_ *= 2;
+    if (!*known && next_look_ <= kLastLook) return OkStatus();
+    looks_ = false;
+    first_ = std::vector<std::byte>();  // its memory, too
+    return Accept();
+  }
+
+  Status Accept() {
+    if (options_.accepted) TROUPE_RETURN_IF_ERROR(options_.accepted());
+    return part_.Reserve();
   }
 
   // Before the bytes of a reply come.
   Status Prepare(ReplyNext next, const ReplyHead& head, std::uint64_t from) {
     if (next == ReplyNext::kFromStart && from > 0) {
       ++counts_.anew;
-      TROUPE_RETURN_IF_ERROR(part_.StartAnew());
+      TROUPE_RETURN_IF_ERROR(StartAnew());
     }
     const bool wanted = next == ReplyNext::kFromStart || next == ReplyNext::kAppend;
     if (wanted && head.etag != part_.etag()) return part_.SetEtag(head.etag);
@@ -126,6 +184,11 @@ class FileTransfer {
   const std::uint64_t bytes_;
   const DownloadOptions& options_;
   DownloadCounts& counts_;
+  bool looks_;                    // what these bytes are is not known yet
+  std::vector<std::byte> first_;  // of the file
+  bool was_here_ = false;         // some of these, since before this call
+  Status refusal_;                // of the look
+  std::uint64_t next_look_ = kFirstLook;
 };
 
 }  // namespace
@@ -137,7 +200,6 @@ Status Download(WebClient& client, const std::string& what, const std::string& a
     TROUPE_ASSIGN_OR_RETURN(PartFile part, PartFile::Open(path, wanted));
     const std::uint64_t found = part.size();
     counts.found += found;
-    TROUPE_RETURN_IF_ERROR(part.Reserve());
     TROUPE_RETURN_IF_ERROR(part.ReadAgain(options.go_on));
     FileTransfer transfer(client, what, address, part, wanted.bytes, options, counts);
     TROUPE_RETURN_IF_ERROR(transfer.Run());

@@ -2,8 +2,10 @@
 // gives the file its name once it is whole and hashes to what was listed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "base/status.h"
@@ -18,6 +20,12 @@ struct DownloadOptions {
   int tries = 5;  // in a row without a byte more
   // Bytes of the file that are there. No: stop, with kCancelled, and keep what is there.
   std::function<bool(std::uint64_t here)> go_on;
+  // Asked of the first bytes of a file, of those that an earlier try has left as well, and again
+  // with twice as many until it knows (true). Its error ends the download.
+  std::function<Result<bool>(std::span<const std::byte> first)> look;
+  // Told, once or more, that `look` has nothing against the file: before the disk's space for all
+  // of it is taken. Its error ends the download.
+  std::function<Status()> accepted;
 };
 
 struct DownloadCounts {
@@ -25,6 +33,7 @@ struct DownloadCounts {
   std::uint64_t found = 0;    // bytes that were there, of earlier tries
   std::uint64_t again = 0;    // requests after one that failed
   std::uint64_t anew = 0;     // files begun again, as what was there was of another
+  std::uint64_t refused = 0;  // files that `look` ended
 };
 
 // `what` names the file in errors; `path` is where it goes, in a folder that exists.

@@ -119,6 +119,19 @@ Status PartFile::ReadAgain(const std::function<bool(std::uint64_t)>& go_on) {
   return OkStatus();
 }
 
+Result<std::vector<std::byte>> PartFile::FirstBytes(std::uint64_t most) const {
+  std::vector<std::byte> bytes(std::min(most, size_));
+  for (std::size_t at = 0; at < bytes.size();) {
+    const ssize_t n =
+        ::pread(fd_.get(), bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, fmt::format("{}: reading it", part()));
+    if (n == 0) return DataLoss("{}: became shorter while it was read", part());
+    at += static_cast<std::size_t>(n);
+  }
+  return bytes;
+}
+
 Status PartFile::Append(std::span<const std::byte> bytes) {
   if (bytes.size() > wanted_.bytes - size_) {
     return DataLoss("{}: listed with {} bytes, and the server sends more", path_, wanted_.bytes);

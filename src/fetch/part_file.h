@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/status.h"
@@ -32,6 +33,8 @@ class PartFile {
   // Reads what lies there already, for the checksum. `go_on` gets how many bytes are read; its no
   // ends with kCancelled.
   Status ReadAgain(const std::function<bool(std::uint64_t)>& go_on);
+  // As many of what lies there as `most`.
+  Result<std::vector<std::byte>> FirstBytes(std::uint64_t most) const;
   Status Append(std::span<const std::byte> bytes);
   Status StartAnew();
 

@@ -1,8 +1,10 @@
 // `troupe pull`: finds out which files a name means, and gets those that are not here yet.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "base/bytes.h"
@@ -22,6 +24,12 @@ struct PullOptions {
   std::function<void(const PulledModel&, Bytes here)> begun;
   // No: stop, and keep what is there.
   std::function<bool(Bytes here, Bytes size)> go_on;
+  // Asked whether a file is worth the rest of it, as DownloadOptions has it; `what` is its name. Of
+  // a file that it refuses, and of a model that begins with one, nothing is left; an older
+  // version of the model stays.
+  std::function<Result<bool>(const std::string& what, std::span<const std::byte> first,
+                             std::uint64_t bytes)>
+      look;
 };
 
 struct PullReport {

@@ -146,9 +146,13 @@ Status HeaderParser::ReadTensor() {
 Result<TensorType> HeaderParser::ReadTensorType() {
   TROUPE_ASSIGN_OR_RETURN(const auto number, cursor_.Read<std::uint32_t>());
   if (const TensorTypeInfo* type = FindTensorType(number)) return type->type;
+  const std::string_view unread = UnreadTypeName(number);
   return cursor_.ErrorAt(
       Code::kUnimplemented, cursor_.field_start(),
-      fmt::format("type number {}, one of {} expected", number, SupportedTypes()));
+      unread.empty()
+          ? fmt::format("type number {}, one of {} expected", number, SupportedTypes())
+          : fmt::format("type {}, which this does not read; a Q4_K_M of the same model would do",
+                        unread));
 }
 
 // Offsets count from where tensor data begins, which is known only after the last tensor.

@@ -98,6 +98,13 @@ std::string SupportedArchitectures() {
 Result<ModelConfig> ReadModelConfig(const Metadata& metadata) {
   TROUPE_ASSIGN_OR_RETURN(const std::string_view name, metadata.GetString("general.architecture"));
   const Family* family = FindFamily(name);
+  if (family == nullptr && name == "gptoss") {  // its tensors have other names
+    return Error(Code::kUnimplemented,
+                 "{}: general.architecture is 'gptoss', a form of gpt-oss that ollama made for "
+                 "itself; `troupe pull hf.co/ggml-org/gpt-oss-20b-GGUF` (or -120b-) gets one that "
+                 "runs",
+                 metadata.origin());
+  }
   if (family == nullptr) {
     return Error(Code::kUnimplemented, "{}: general.architecture is '{}', expected one of {}",
                  metadata.origin(), name, SupportedArchitectures());

@@ -182,6 +182,10 @@ TEST(ModelConfig, AnUnknownArchitectureIsNamedWithTheKnownOnes) {
             "hunyuan-moe, bailingmoe2");
 }
 
+TEST(ModelConfig, OfOllamasOwnFormOfGptOssItIsSaidWhichFileRuns) {
+  EXPECT_THAT(ErrorOf(MoeKeys("gptoss")), HasSubstr("hf.co/ggml-org/gpt-oss-20b-GGUF"));
+}
+
 TEST(ModelConfig, EveryNumberOutOfRangeIsNamedWithItsLimits) {
   const struct {
     const char* key;
@@ -212,6 +216,12 @@ TEST(ModelConfig, AMissingKeyIsNamed) {
     ASSERT_TRUE(m.Erase(key));
     EXPECT_THAT(ErrorOf(m), HasSubstr(key));
   }
+}
+
+TEST(ModelConfig, AFileWithoutATokenizerIsSaidToHaveNone) {
+  Metadata m = MoeKeys("qwen2moe");
+  ASSERT_TRUE(m.Erase("qwen2moe.vocab_size"));
+  EXPECT_THAT(ErrorOf(m), HasSubstr("m.gguf: no tokenizer in the file"));
 }
 
 TEST(ModelConfig, TheVocabularyIsAsLongAsItsTokens) {

@@ -29,7 +29,8 @@ SimulationRun::SimulationRun(const SimulationSetup& setup)
   }
 }
 
-Result<SimulationResult> SimulationRun::Run() && {
+Result<SimulationResult> SimulationRun::Run(const SimulationProgress& progress) && {
+  constexpr std::uint64_t kEventsBetween = 4096;
   for (std::uint32_t n = 0; n < servers_.size(); ++n) DrawArrival(n);
   for (std::uint32_t n = 0; losses_.enabled() && n < servers_.size(); ++n) {
     events_.Add(losses_.NextUpSeconds(n), kLoss, n);
@@ -37,6 +38,7 @@ Result<SimulationResult> SimulationRun::Run() && {
   if (migrator_.enabled()) events_.Add(setup_.migration.interval_s, kMigrationTime, 0);
   while (!events_.empty() && !AllAnswered()) {
     Handle(events_.Take());
+    if (progress && events_.handled() % kEventsBetween == 0) progress(events_.now(), answered_);
     TROUPE_RETURN_IF_ERROR(migrator_.status());
     result_.most_links = links_.size();
     result_.most_in_flight = std::max<std::uint64_t>(
@@ -102,8 +104,9 @@ void SimulationRun::AwaitLoad(std::optional<double> seconds) {
   if (seconds) events_.Add(events_.now() + *seconds, kMigrationLoad, 0);
 }
 
-Result<SimulationResult> Simulate(const SimulationSetup& setup) {
-  return SimulationRun(setup).Run();
+Result<SimulationResult> Simulate(const SimulationSetup& setup,
+                                  const SimulationProgress& progress) {
+  return SimulationRun(setup).Run(progress);
 }
 
 }  // namespace troupe

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -62,7 +63,11 @@ struct SimulationSetup {
 
 Status Validate(const SimulationSetup& setup);
 
+// How far the virtual clock has come, told now and then; nothing if nobody wants to know.
+using SimulationProgress = std::function<void(double seconds, std::uint64_t answered)>;
+
 // The setup has passed Validate.
-Result<SimulationResult> Simulate(const SimulationSetup& setup);
+Result<SimulationResult> Simulate(const SimulationSetup& setup,
+                                  const SimulationProgress& progress = {});
 
 }  // namespace troupe

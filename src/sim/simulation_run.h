@@ -29,7 +29,7 @@ class SimulationRun {
  public:
   // The setup has passed Validate, and must outlive it.
   explicit SimulationRun(const SimulationSetup& setup);
-  Result<SimulationResult> Run() &&;
+  Result<SimulationResult> Run(const SimulationProgress& progress) &&;
 
  private:
   enum EventKind : std::uint32_t {

@@ -38,6 +38,7 @@ class TraceReader {
   const TraceHeader& header() const { return header_; }
   std::string_view name() const { return file_->name(); }
   std::uint64_t file_bytes() const { return file_->size(); }
+  std::uint64_t position() const { return at_; }  // where the next chunk is looked for
 
   // The next chunk that is intact; none at the end. Fails only if the file cannot be read.
   Result<std::optional<TraceBlock>> Next();

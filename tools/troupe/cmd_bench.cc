@@ -30,20 +30,20 @@ class BenchCommand final : public Command {
   void AddOptions(Options& options) override {
     engine_.AddTo(options);
     options.Heading("Measurement");
-    options.Add("--prefill", prefill_, "Prompt lengths to measure prefill with (128,512)")
+    options.Add("-p,--prefill", prefill_, "Prompt lengths to measure prefill with (128,512)")
         .SeparatedBy(',')
         .Between(1, 1 << 24)
         .Type("N,N,…");
-    options.Add("--decode", decode_, "Number of tokens to generate and time (128); 0: none")
+    options.Add("-n,--decode", decode_, "Number of tokens to generate and time (128); 0: none")
         .Between(std::size_t{0}, kMostTokens)
         .Type("N");
     options.Add("--prompt-length", prompt_, "Prompt lengths to measure decode after (32)")
         .SeparatedBy(',')
         .Between(1, 1 << 24)
         .Type("N,N,…");
-    options.Add("--prompt-file", prompt_file_, "Prompt text, repeated if it is short (built in)")
+    options.Add("-f,--prompt-file", prompt_file_, "Prompt text, repeated if it is short (built in)")
         .Type("FILE");
-    options.Add("--reps", reps_, "Repetitions; the median is reported (5)")
+    options.Add("-r,--reps", reps_, "Repetitions; the median is reported (5)")
         .Between(1, 1000)
         .Type("N");
     options

@@ -1,11 +1,20 @@
 // `troupe pull`: a model from those who keep it, into the folder where other commands find it.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/printable.h"
 #include "fetch/pull.h"
+#include "gguf/header.h"
+#include "io/byte_source.h"
+#include "model/config.h"
 #include "troupe/commands.h"
 #include "troupe/counted.h"
 #include "troupe/interrupt.h"
@@ -15,6 +24,49 @@
 
 namespace troupe {
 namespace {
+
+// A file of which only the beginning is here.
+class FirstBytes final : public ByteSource {
+ public:
+  FirstBytes(std::string name, std::span<const std::byte> first, std::uint64_t size)
+      : name_(std::move(name)), first_(first), size_(size) {}
+
+  std::string_view name() const override { return name_; }
+  std::uint64_t size() const override { return size_; }
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (offset > first_.size() || out.size() > first_.size() - offset) {
+      return Error(Code::kUnavailable, "{}: byte {} is not here yet", name_, first_.size());
+    }
+    std::ranges::copy(first_.subspan(offset, out.size()), out.begin());
+    return OkStatus();
+  }
+
+ private:
+  std::string name_;
+  std::span<const std::byte> first_;
+  std::uint64_t size_;
+};
+
+// Whether a model runs whose file begins so: false where more of it is needed to tell.
+Result<bool> WouldRun(const std::string& what, std::span<const std::byte> first,
+                      std::uint64_t bytes) {
+  const auto refused = [](const Status& why) {
+    return Error(why.code(), "{}; --force gets it anyway", why.message());
+  };
+  const Result<GgufHeader> header = ParseGguf(FirstBytes(what, first, bytes));
+  if (!header.ok()) {
+    const Code code = header.status().code();
+    if (code == Code::kUnimplemented) return refused(header.status());
+    return code != Code::kUnavailable;  // a damaged file is found by its checksum
+  }
+  // Further parts of a split model have tensors alone.
+  const Result<std::uint64_t> part = header->metadata.GetUintOr("split.no", 0);
+  if (!part.ok() || *part > 0) return true;
+  if (header->metadata.Find("general.architecture") == nullptr) return true;
+  const Result<ModelConfig> config = ReadModelConfig(header->metadata);
+  if (!config.ok()) return refused(config.status());
+  return true;
+}
 
 class PullCommand final : public Command {
  public:
@@ -35,6 +87,8 @@ class PullCommand final : public Command {
              "How often to ask in a row without a byte more, waiting twice as long each time (5)")
         .Between(1, 100)
         .Type("N");
+    options.AddFlag("--force", force_,
+                    "Get it even if its first bytes say that it cannot run here");
     AddJsonOption(options, json_);
   }
 
@@ -47,10 +101,12 @@ class PullCommand final : public Command {
   ModelName name_;
   PullOptions options_;
   std::string json_;
+  bool force_ = false;
 };
 
 Status PullCommand::Run() {
   TROUPE_ASSIGN_OR_RETURN(options_.settings, ReadFetchSettings());
+  if (!force_) options_.look = WouldRun;
   const InterruptGuard guard;
   ProgressBar bar(fmt::format("pulling {}", name_.name));
   options_.go_on = [&bar](Bytes here, Bytes size) {

@@ -14,6 +14,7 @@
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 #include "troupe/output_path.h"
+#include "troupe/progress.h"
 #include "troupe/remark.h"
 #include "troupe/replay_costs.h"
 #include "troupe/replay_report.h"
@@ -223,7 +224,12 @@ class ReplayCommand final : public Command {
     TROUPE_RETURN_IF_ERROR(substitution_.Prepare(reader, path, options));
     WarnOfIdlePredictors(reader.header(), path);
     const Stopwatch watch;
+    ProgressBar bar("replaying");
+    options.progress = [&bar](double done, std::uint64_t bytes) {
+      bar.Update(Bytes(static_cast<std::uint64_t>(done)), Bytes(bytes));
+    };
     Result<std::vector<ReplayOutcome>> outcomes = Replay(reader, *specs, options, pool);
+    bar.Clear();
     if (!outcomes.ok()) return in_trace(outcomes.status());
     if (reader.damage().any()) {
       Remark("warning: {}: {}\n", path, ToString(reader.damage()));

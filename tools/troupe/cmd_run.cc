@@ -35,9 +35,9 @@ class RunCommand final : public Command {
   void AddOptions(Options& options) override {
     options.Heading("Generation");
     input_.AddTo(options);
-    options.AddFlag(
-        "-i,--chat", chat_,
-        "Chat with the model in its own chat format; /help lists what else can be said");
+    options.AddFlag("-i,--chat", chat_,
+                    "Chat with the model in its own chat format, as at a terminal without a "
+                    "prompt; /help lists what else can be said");
     options.Add("--system", system_, "System message of the chat").Type("TEXT");
     engine_.AddChatTemplate(options);
     options
@@ -50,6 +50,7 @@ class RunCommand final : public Command {
     sampler_.AddTo(options);
     engine_.AddTo(options);
     engine_.AddSpeculation(options);
+    input_.AddArgumentTo(options);
     options.Heading(kOutputHeading);
     trace_.AddTo(options);
     AddOutputOption(options, "--logits", logits_, "Save the logits of each generated token");
@@ -67,7 +68,7 @@ class RunCommand final : public Command {
     if (chat_ && (input_.has_ids() || !logits_.empty())) {
       return InvalidArgument("--chat takes no --prompt-ids and no --logits");
     }
-    if (!chat_ && !input_.given() && !PromptInput::IsPiped()) {
+    if (!Chats() && !input_.given() && !PromptInput::IsPiped()) {
       return InvalidArgument(
           "nothing to run: give --prompt, --file, --prompt-ids or --chat, or a text by a pipe");
     }
@@ -80,7 +81,7 @@ class RunCommand final : public Command {
     if (!timeline_.empty() && !timeline_.ends_with(".svg")) {
       return InvalidArgument("--plot-timeline: '{}', expected a name that ends in .svg", timeline_);
     }
-    if (!chat_ && !system_.empty()) return InvalidArgument("--system needs --chat");
+    if (!Chats() && !system_.empty()) return InvalidArgument("--system needs --chat");
     return sampler_.Sampler().status();
   }
 
@@ -96,11 +97,16 @@ class RunCommand final : public Command {
       ExplainMisses(engine);
     }
     if (explain_time_ || !timeline_.empty()) engine.WatchTime(&times_);
-    return chat_ ? TalkOn(*model, recorder.get(), sampling)
-                 : AnswerOnce(*model, recorder.get(), sampling);
+    return Chats() ? TalkOn(*model, recorder.get(), sampling)
+                   : AnswerOnce(*model, recorder.get(), sampling);
   }
 
  private:
+  // Whoever types `troupe run MODEL` and nothing to continue wants to talk.
+  bool Chats() const {
+    return chat_ || (!input_.given() && logits_.empty() && PromptInput::IsTerminal());
+  }
+
   Request Asking(const Sampling& sampling, std::int64_t tokens) const {
     const std::int64_t most = tokens_.value_or(tokens);
     return {.prompt = {},

@@ -35,6 +35,8 @@ class SimulateCommand final : public Command {
   };
 
   Result<Outcome> SimulateBy(std::optional<std::string> method) const;
+  static void Show(ProgressBar& bar, const Workload& workload, double seconds,
+                   std::uint64_t answered);
   Json RecordOf(const Outcome& outcome) const;
   Status Write(std::vector<Outcome> outcomes) const;
 
@@ -123,6 +125,17 @@ void Print(const std::vector<SimulatedMethod>& runs) {
   }
 }
 
+// Users come for a given time, or ask a number of prompts, whichever ends first.
+void SimulateCommand::Show(ProgressBar& bar, const Workload& workload, double seconds,
+                           std::uint64_t answered) {
+  const auto prompts = static_cast<double>(workload.prompts);
+  const bool ends_by_time =
+      workload.until_seconds > 0 &&
+      seconds * prompts > static_cast<double>(answered) * workload.until_seconds;
+  if (ends_by_time) return bar.UpdateTime(seconds, workload.until_seconds);
+  bar.UpdateCount(static_cast<double>(answered), workload.prompts);
+}
+
 Result<SimulateCommand::Outcome> SimulateCommand::SimulateBy(
     std::optional<std::string> method) const {
   ScenarioOptions options = options_;
@@ -134,7 +147,12 @@ Result<SimulateCommand::Outcome> SimulateCommand::SimulateBy(
   TROUPE_RETURN_IF_ERROR(PlaceExperts(outcome.scenario));
   outcome.placed_in = placing.Seconds();
   const Stopwatch simulating;
-  TROUPE_ASSIGN_OR_RETURN(outcome.result, Simulate(outcome.scenario.setup));
+  ProgressBar bar(fmt::format("simulating {}", outcome.scenario.method));
+  const Workload& workload = outcome.scenario.setup.workload;
+  TROUPE_ASSIGN_OR_RETURN(
+      outcome.result, Simulate(outcome.scenario.setup, [&](double seconds, std::uint64_t answered) {
+        Show(bar, workload, seconds, answered);
+      }));
   outcome.took = simulating.Seconds();
   return outcome;
 }

@@ -6,6 +6,7 @@ namespace {
 constexpr CommandInfo kCommands[] = {
     {"run", "Generate text with a model",
      "  troupe run models/small-qwen2moe-q8_0.gguf --prompt \"The kernel\" -n 64\n"
+     "  troupe run model.gguf \"Why is the sky blue?\"\n"
      "  troupe run model.gguf --chat --memory 6GiB\n"
      "  troupe run model.gguf --file question.txt --temperature 0 --json record.json",
      MakeRunCommand},

@@ -15,7 +15,7 @@ void EvalFlags::AddTo(Options& options) {
   engine_.AddTo(options);
   options.Heading("Scoring");
   text_.AddTo(options);
-  options.Add("--tokens", most_tokens_, "Most tokens of the text to use (all)")
+  options.Add("-n,--tokens", most_tokens_, "Most tokens of the text to use (all)")
       .Between(std::size_t{2}, kMostTokens)
       .Type("N");
   options.Add("--window", window_, "Number of tokens scored from an empty KV cache (512)")

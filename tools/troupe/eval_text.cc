@@ -17,7 +17,7 @@ constexpr std::size_t kBytesOfAToken = 16, kLeastBytes = 64 << 10;
 }  // namespace
 
 void EvalText::AddTo(Options& options) {
-  options.Add("--text", text_, "Text file to score (- for standard input)").Type("FILE");
+  options.Add("-f,--text", text_, "Text file to score (- for standard input)").Type("FILE");
   options.Add("--ids-file", ids_file_, "File of token ids to score as they are, in place of a text")
       .Type("FILE");
 }

@@ -24,6 +24,16 @@ struct EarlyAnswer {
   std::string text;
 };
 
+// What people ask of other programs that this one cannot do in any spelling; empty for other words.
+std::string_view WhyThereIsNone(std::string_view option) {
+  for (const std::string_view layers : {"-ngl", "--ngl", "--n-gpu-layers", "--gpu-layers"}) {
+    if (option == layers) {
+      return ": no layers go to a GPU here, processors compute them all; leave it out";
+    }
+  }
+  return {};
+}
+
 // CLI11's convention: an empty string is no complaint.
 CLI::Validator ValidatorOf(const Option::Judge& judge) {
   return CLI::Validator([judge](std::string& text) { return judge(text).message(); }, "");
@@ -171,6 +181,8 @@ class Binding {
                              return std::isalpha(c) != 0 || c == '-';
                            });
       if (!letters || name[1] == '-') continue;
+      const std::string_view why = WhyThereIsNone(name);
+      if (!why.empty()) return fmt::format("there is no option {}{}", name, why);
       const std::optional<std::string> meant = Meant("-" + name);
       return fmt::format("there is no option {}{}", name,
                          meant ? fmt::format("; did you mean {}?", *meant)
@@ -201,6 +213,8 @@ class Binding {
         std::ranges::find_if(words, [](const auto& word) { return word.starts_with('-'); });
     const bool is_option = dashed != words.end();
     const std::string& word = is_option ? *dashed : words.front();
+    const std::string_view why = WhyThereIsNone(word.substr(0, word.find('=')));
+    if (!why.empty()) return fmt::format("there is no option {}{}", word, why);
     const std::optional<std::string> meant = Meant(word);
     const std::string hint = meant ? fmt::format("; did you mean {}?", *meant) : "";
     if (is_option) return fmt::format("there is no option {}{}", word, hint);

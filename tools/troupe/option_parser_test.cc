@@ -120,11 +120,18 @@ TEST_F(ParseLineTest, SuggestsTheOptionThatWasMeant) {
 }
 
 TEST_F(ParseLineTest, OptionsOfSeveralLettersWithOneDashAreNotTakenForAShortOnesValue) {
-  EXPECT_EQ(Mistake({"m", "-ngl", "5"}),
-            "there is no option -ngl; those of several letters begin with two dashes");
+  EXPECT_EQ(Mistake({"m", "-nkvo", "5"}),
+            "there is no option -nkvo; those of several letters begin with two dashes");
   EXPECT_EQ(Mistake({"m", "-cahce", "lru"}), "there is no option -cahce; did you mean --cache?");
   EXPECT_EQ(Mistake({"m", "-n5"}), "");
   EXPECT_EQ(Mistake({"m", "--chat", "--system", "-abc"}), "");
+}
+
+TEST_F(ParseLineTest, LayersOnAGpuAreSaidToBeNone) {
+  for (const std::string option : {"-ngl", "--n-gpu-layers", "--gpu-layers"}) {
+    EXPECT_THAT(Mistake({"m", option, "99"}),
+                HasSubstr("there is no option " + option + ": no layers go to a GPU here"));
+  }
 }
 
 TEST_F(ParseLineTest, AnswersAQuestionInPlaceOfAValue) {

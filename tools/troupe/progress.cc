@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -36,6 +37,12 @@ void ProgressBar::UpdateCount(double done, std::size_t total) {
        fmt::format("{} of {}", static_cast<std::size_t>(done), total));
 }
 
+void ProgressBar::UpdateTime(double seconds, double end) {
+  if (!IsDue()) return;
+  Draw(end > 0 ? std::min(seconds / end, 1.0) : 0,
+       fmt::format("{:.0f} of {:.0f} virtual seconds", seconds, end));
+}
+
 void ProgressBar::UpdateTransfer(Bytes here, Bytes total) {
   if (!IsDue()) return;
   speed_.Note(since_start_.Seconds(), here);
@@ -50,7 +57,7 @@ void ProgressBar::Draw(double part, const std::string& amount) {
 
 void ProgressBar::Draw(double part, const std::string& amount, const std::string& left) {
   drawn_ = true;
-  const int filled = static_cast<int>(part * kWidth);
+  const int filled = static_cast<int>(std::clamp(part, 0.0, 1.0) * kWidth);
   fmt::print(stderr, "\r\x1b[K{} [{:#<{}}{:.<{}}] {:3.0f}%  {}, {}", what_, "", filled, "",
              kWidth - filled, 100 * part, amount, left);
   std::fflush(stderr);

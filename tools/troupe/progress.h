@@ -22,6 +22,8 @@ class ProgressBar {
   void Update(Bytes done, Bytes total);
   // Of things that are counted; `done` may be in the middle of one.
   void UpdateCount(double done, std::size_t total);
+  // Of a virtual clock.
+  void UpdateTime(double seconds, double end);
   // Of what comes over a network, some of which may have been here before.
   void UpdateTransfer(Bytes here, Bytes total);
   // Before anything else is printed.

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "troupe/text_input.h"
 
 namespace troupe {
@@ -18,12 +19,22 @@ void PromptInput::AddTo(Options& options) {
   options.Add("--prompt-ids", ids_, "Prompt as exact token ids: 1,306,…").Type("IDS");
 }
 
+void PromptInput::AddArgumentTo(Options& options) {
+  options.Heading("Generation");
+  options.Add("PROMPT", argument_, "The same as --prompt").Type("TEXT");
+}
+
 int PromptInput::Count() const {
-  return int{prompt_.has_value()} + int{!file_.empty()} + int{!ids_.empty()};
+  return int{prompt_.has_value()} + int{argument_.has_value()} + int{!file_.empty()} +
+         int{!ids_.empty()};
 }
 
 Status PromptInput::CheckUsage() const {
   if (Count() <= 1) return OkStatus();
+  if (argument_) {
+    return InvalidArgument("PROMPT: '{}' found beside another prompt, expected one of the two",
+                           Printable(*argument_));
+  }
   return InvalidArgument("give one of --prompt, --file and --prompt-ids");
 }
 
@@ -33,8 +44,10 @@ bool PromptInput::IsPiped() {
   return S_ISFIFO(facts.st_mode) || S_ISREG(facts.st_mode) || S_ISSOCK(facts.st_mode);
 }
 
+bool PromptInput::IsTerminal() { return ::isatty(STDIN_FILENO) == 1; }
+
 Result<std::string> PromptInput::Text(const Engine& engine) const {
-  if (prompt_) return *prompt_;
+  if (prompt()) return *prompt();
   const std::size_t most = engine.plan().context() * engine.tokenizer().longest_token();
   Result<std::string> text = ReadTextFile(file_.empty() ? "-" : file_, most);
   if (text.status().code() == Code::kResourceExhausted) {
@@ -51,7 +64,7 @@ Result<std::vector<TokenId>> PromptInput::Tokens(const Engine& engine) const {
   if (has_ids()) return ParseTokenIds(ids_);
   TROUPE_ASSIGN_OR_RETURN(const std::string text, Text(engine));
   Result<std::vector<TokenId>> ids = engine.tokenizer().Encode(text);
-  if (!ids.ok() && !prompt_) return Status(ids.status()).WithContext(name());
+  if (!ids.ok() && !prompt()) return Status(ids.status()).WithContext(name());
   return ids;
 }
 

@@ -1,4 +1,5 @@
-// Where the prompt of `troupe run` comes from: --prompt, --file, --prompt-ids, or what is piped in.
+// Where the prompt of `troupe run` comes from: --prompt or the argument behind the model, --file,
+// --prompt-ids, or what is piped in.
 #pragma once
 
 #include <optional>
@@ -14,15 +15,18 @@ namespace troupe {
 class PromptInput {
  public:
   void AddTo(Options& options);
+  // Behind the model, as arguments are told apart by their order.
+  void AddArgumentTo(Options& options);
   Status CheckUsage() const;
 
   bool given() const { return Count() > 0; }
   bool has_ids() const { return !ids_.empty(); }
   // Standard input is a file or a pipe: where nothing is given, that is the prompt.
   static bool IsPiped();
+  static bool IsTerminal();  // standard input: somebody types
 
   // What is shown before the answer: the prompt of the command line alone.
-  std::string_view shown() const { return prompt_ ? std::string_view(*prompt_) : ""; }
+  std::string_view shown() const { return prompt() ? std::string_view(*prompt()) : ""; }
   const std::string& name() const { return file_.empty() ? name_ : file_; }
 
   // A text that cannot fit into the context is refused before it takes memory that no plan knows
@@ -32,8 +36,9 @@ class PromptInput {
 
  private:
   int Count() const;
+  const std::optional<std::string>& prompt() const { return prompt_ ? prompt_ : argument_; }
 
-  std::optional<std::string> prompt_;
+  std::optional<std::string> prompt_, argument_;
   std::string file_, ids_;
   const std::string name_ = "prompt";
 };

@@ -174,7 +174,12 @@ Result<ModelConfig> ReadCommonConfig(const ArchKeys& keys, Architecture architec
   if (tokens.ok()) {
     config.vocabulary = static_cast<std::uint32_t>((*tokens)->size());
   } else if (tokens.status().code() == Code::kNotFound) {
-    TROUPE_ASSIGN_OR_RETURN(config.vocabulary, keys.Count("vocab_size", 1, 1u << 24));
+    const Result<std::uint32_t> size = keys.Count("vocab_size", 1, 1u << 24);
+    if (!size.ok() && size.status().code() == Code::kNotFound) {
+      return InvalidArgument("{}: no tokenizer in the file: neither tokenizer.ggml.tokens nor {}",
+                             keys.metadata().origin(), keys.Full("vocab_size"));
+    }
+    TROUPE_ASSIGN_OR_RETURN(config.vocabulary, size);
   } else {
     return tokens.status();
   }

@@ -1,6 +1,7 @@
 #include "sim/replay/replay.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 
@@ -232,11 +233,20 @@ Result<std::vector<ReplayOutcome>> Replay(TraceReader& reader, const std::vector
   TROUPE_RETURN_IF_ERROR(source.Skip(options.skip));
   PassesAtHand now, next;
   TROUPE_RETURN_IF_ERROR(ReadNext(source, next));
+  std::uint64_t before = 0;  // bytes of the trace that all have played
   while (next.count > 0) {
     std::swap(now, next);
+    const std::uint64_t end = reader.position();
     TROUPE_RETURN_IF_ERROR(ReadNext(source, next));
-    pool.Run(players.size(),
-             [&](std::size_t i, std::size_t) { players[i]->Play(now.span(), next.span()); });
+    std::atomic<std::size_t> played = 0;
+    pool.Run(players.size(), [&](std::size_t i, std::size_t thread) {
+      players[i]->Play(now.span(), next.span());
+      const auto part = static_cast<double>(++played) / static_cast<double>(players.size());
+      if (thread != 0 || !options.progress) return;  // the caller is the first of the threads
+      options.progress(static_cast<double>(before) + part * static_cast<double>(end - before),
+                       reader.file_bytes());
+    });
+    before = end;
   }
   std::vector<ReplayOutcome> outcomes;
   for (const auto& player : players) outcomes.push_back(player->outcome());

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,9 @@ struct ReplayOptions {
   SubstitutionMaterial material;
   // Of a pass, at most, for answers that are not exact; at most kMostRoutedTokens.
   std::uint32_t substitution_tokens = 1;
+  // Told now and then, on the caller's thread, how much of the trace's bytes all caches have
+  // played.
+  std::function<void(double done, std::uint64_t bytes)> progress;
 };
 
 struct ReplayOutcome {
