@@ -4,6 +4,7 @@ import statistics
 import time
 
 import cluster_net
+from cluster_placement import learn, plan_now
 from cluster_runs import Loopback, nodes_of, serve, wait_until_settled
 
 EXPERTS = 256  # of the model: 8 layers of 32
@@ -44,7 +45,8 @@ def two(bench):
 
 
 def busy(bench):
-    """Three nodes that are busy with their own users and miss a fourth of their experts: all alone, and together, in turns."""
+    """Three nodes that are busy with their own users and miss a fourth of their experts: all alone, and together by a plan for these
+    users, in turns."""
     tasks, rows = bench.tasks([1, 1, 1]), []
     requests = [(0.0, i, prompt) for i, task in enumerate(tasks) for prompt in task.prompts[:12]]
     for disk in ("1GiB/100us", None):
@@ -55,8 +57,8 @@ def busy(bench):
                         nodes_of(machines, bench.troupe, bench.model(16, 1), [BUSY] * 3, bench.common(disk), together,
                                  bench.options.processors) as nodes:
                     if together:
-                        wait_until_settled(nodes)
-                    for wanted in (requests[::3], requests):  # the first ones fill caches, and measure peers
+                        learn(nodes, requests, lambda: plan_now(nodes[0]))
+                    for wanted in (requests, requests):  # the first ones fill caches, and measure peers
                         start = time.monotonic()
                         seen = serve(nodes, wanted, TOKENS)
                         seconds = time.monotonic() - start

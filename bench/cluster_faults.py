@@ -115,12 +115,17 @@ class Hurt:
             self.machines.cut(i, "none")
             self.machines.limit(self.bench.options.mbps, only=i)
 
-    def recovery(self, kind, window):
-        """Seconds from the end of what etcd, the node that leads or the one that holds most suffers, which has lasted until a plan does
-        without it, until the speed of all users is back at 90 %. If it comes to an end at all: 60 s are waited for."""
-        time.sleep(2 * window)
+    def calm_speed(self, window):
+        """Tokens a second of all users while nothing is done to anybody."""
+        wait_until_settled(self.nodes)
+        time.sleep(window)
         now = time.monotonic()
-        before = self.users.speed(now - 2 * window, now)
+        return self.users.speed(now - window, now)
+
+    def recovery(self, kind, before, window):
+        """Seconds from the end of what etcd, the node that leads or the one that holds most suffers, which has lasted until a plan does
+        without it, until the speed of all users is back at 90 % of that before all faults. If it comes to an end at all: 60 s are waited for."""
+        wait_until_settled(self.nodes)
         with self.hurt(kind, LARGEST):
             time.sleep(FORGET_S + 3)
             now = time.monotonic()
@@ -136,22 +141,23 @@ class Hurt:
         self.bench.bar(f"seconds until the speed is back after: {kind}", seconds, most=10)
         return {"before": before, "without": without, "seconds": seconds}
 
-    def without_etcd(self, window):
+    def without_etcd(self, before, window):
         """While etcd is away for minutes users are served as before, and nobody plans; once it is back one node leads again."""
-        time.sleep(window)
-        now = time.monotonic()
-        before, epochs = self.users.speed(now - window, now), self.epochs()
+        wait_until_settled(self.nodes)
+        epochs, led = self.epochs(), 0
         with self.etcd_hurt("kill"):
-            time.sleep(OUTAGE_S - window)
-            leading, planned_in_it = [node.cluster()["leads"] for node in self.nodes], self.epochs() != epochs
-            time.sleep(window)
-            now = time.monotonic()
-            during = self.users.speed(now - window, now)
+            end = time.monotonic() + OUTAGE_S
+            time.sleep(5 * LEASE_S)  # until then one may lead
+            while time.monotonic() < end:
+                led += sum(node.cluster()["leads"] for node in self.nodes)
+                time.sleep(1)
+            during = self.users.speed(end - window, end)
+            planned_in_it = self.epochs() != epochs
         self.leader()
         wait_until_settled(self.nodes)
         print(f"etcd away for {OUTAGE_S} s: {before:.0f} tokens/s before, {during:.0f} in the last {window:g} s of it", flush=True)
         self.bench.bar("speed while etcd is away over that before", during / before, least=0.9)
-        self.bench.bar("nodes that lead, or plans that were made, while etcd is away", sum(leading) + planned_in_it, most=0)
+        self.bench.bar("nodes that led, and plans that were made, while etcd was away", led + planned_in_it, most=0)
         return {"before": before, "during": during}
 
     def epochs(self):
@@ -191,9 +197,9 @@ def faults(bench):
         with hurt.users as users:
             for kind, long in drawn(draw, bench.options.faults):
                 hurt.once(draw, kind, long)
-            wait_until_settled(hurt.nodes)
-            back = {kind: hurt.recovery(kind, window=4.0) for kind in (KINDS[:1] if quick else KINDS)}
-            outage = None if quick else hurt.without_etcd(window=30.0)
+            calm = hurt.calm_speed(window=20.0)
+            back = {kind: hurt.recovery(kind, calm, window=4.0) for kind in (KINDS[:1] if quick else KINDS)}
+            outage = None if quick else hurt.without_etcd(calm, window=30.0)
         print(f"{hurt.kinds}, of them long: {sum(hurt.long.values())}: {users.asked} answers under them, {users.lost} lost, "
               f"{users.wrong} wrong; {users.broken} died with their node, and were asked for again", flush=True)
         bench.bar("lost or wrong answers", users.lost + users.wrong, most=0)

@@ -91,20 +91,20 @@ def tell(name, by_node, whole, shares):
           f"peers {shares['elsewhere']:5.1%}, disk {shares['disk'] + shares['loading']:5.1%}", flush=True)
 
 
-def tell_bars(bench, means):
-    """Of whatever ran."""
+def tell_bars(bench, means, of=""):
+    """Of whatever ran; `of` is put before their names."""
     if "eplb" in means:
         if "dancemoe" in means:
-            bench.bar("DanceMoE's mean over EPLB's", means["dancemoe"] / means["eplb"], most=1 - 0.306)
+            bench.bar(f"{of}DanceMoE's mean over EPLB's", means["dancemoe"] / means["eplb"], most=1 - 0.306)
         print(f"all in each node's memory over EPLB's: {means['all in memory'] / means['eplb']:.3g}", flush=True)
         if "optimum" in means:
             print(f"fewest calls of peers over EPLB's: {means['optimum'] / means['eplb']:.3g}", flush=True)
     for other in means:
         if "dancemoe" in means and other not in ("dancemoe", "eplb", "latency", "optimum", "all in memory"):
-            bench.bar(f"DanceMoE's mean over {other}'s", means["dancemoe"] / means[other], most=1)
+            bench.bar(f"{of}DanceMoE's mean over {other}'s", means["dancemoe"] / means[other], most=1)
 
 
-def placement(bench):
+def placement(bench, plot="cluster-local.svg", of=""):
     """Table II: the same requests under each placement. Table I: without peers, and sent to who is least busy. The bound:
     each node has memory for all experts."""
     options = bench.options
@@ -141,9 +141,9 @@ def placement(bench):
             courses[name] = asks.course()
     if options.plots and courses:
         options.plots.mkdir(parents=True, exist_ok=True)
-        (options.plots / "cluster-local.svg").write_text(placement_svg.lines(
+        (options.plots / plot).write_text(placement_svg.lines(
             "Experts that the node's own memory answered", "seconds", "share", courses, 0))
-    tell_bars(bench, means)
+    tell_bars(bench, means, of)
     return {"means": means, "local": courses}
 
 
@@ -191,4 +191,4 @@ def shape(bench):
     options = argparse.Namespace(**vars(bench.options))
     options.shape, options.rates = options.shape or "olmoe-1b-7b", [0.12] * 3
     options.layers = options.layers or (4 if options.quick else None)
-    return placement(bench.beside(options))
+    return placement(bench.beside(options), "cluster-shape.svg", f"{options.shape}: ")

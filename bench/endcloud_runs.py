@@ -251,14 +251,14 @@ def medians(seen):
     return Chat(*(statistics.median(getattr(one, name) for one in seen) for name in ("first", "between", "whole")), places=seen[-1].places)
 
 
-def chat(ends, answers, prompt_tokens, answer_tokens, cloud, load):
-    """The answers of the users of some ends, by name, who ask in turns, so that one answer is under way at a time, while `load`
-    others keep the cloud busy. Without a number of prompt tokens they ask for texts to go on."""
+def chat(ends, answers, prompt_tokens, answer_tokens, cloud, load, seed):
+    """The answers of the users of some ends, by name, who ask for the same in turns, so that one answer is under way at a time, while
+    `load` others keep the cloud busy. Without a number of prompt tokens they ask for texts to go on."""
     def prompt(draw):
         return text_of(draw) if prompt_tokens is None else prompt_of(draw, prompt_tokens)
     over = asyncio.Event()
     seen = {name: [] for name in ends}
-    draws = {name: random.Random(f"chat {name}") for name in ends}  # the cloud has read nobody's prompt before
+    draw_user = random.Random(f"chat {seed}")
 
     async def other(draw):
         while not over.is_set():
@@ -268,8 +268,10 @@ def chat(ends, answers, prompt_tokens, answer_tokens, cloud, load):
         if load:
             await asyncio.sleep(3)
         for number in range(answers):
+            wanted = body(prompt(draw_user), answer_tokens)
             for name in in_turn(list(ends), number):
-                first, whole, text = await ask(ends[name].base, body(prompt(draws[name]), answer_tokens))
+                # By its salt: nobody finds in the cloud what it has read for another way.
+                first, whole, text = await ask(ends[name].base, {**wanted, "cache_salt": name})
                 assert text is not None, "an answer was lost"
                 seen[name].append(Chat(first, (whole - first) / (answer_tokens - 1), whole))
         over.set()

@@ -24,6 +24,7 @@ ABLATIONS = [("without the pipeline", "cut int8", "cut int8 one chunk"), ("witho
              ("without the codec that loses 1 % at most, where it is sooner", "cut loss", "cut"),
              ("without the gate of groups", "end with groups", "end")]
 LEARNED = {GATE: gate_of_groups, LOSS: limit_of_loss}
+SATURATES = 1.3  # times what the cloud alone answers: queues grow from the beginning
 RATES_OF, FLUCTUATIONS = (16, 6), (0.0, 0.4)  # experts and ends
 SIMULATED = ("cloud", "end", "auto", "route-aware")
 
@@ -39,7 +40,7 @@ LOSSY = ("cut int8", "cut int8 one chunk", "cut loss", "end with groups")  # all
 
 def around_saturation(options, per_second):
     """When requests come, by what a load is called: at 1.3 times what the cloud alone answers, and at 0.52 times."""
-    return {"over": runs.arrivals(1.3 * per_second, options.seconds, 1), "below": runs.arrivals(0.52 * per_second, options.seconds, 2)}
+    return {"over": runs.arrivals(SATURATES * per_second, options.seconds, 1), "below": runs.arrivals(0.52 * per_second, options.seconds, 2)}
 
 
 def at_rates(options, per_second):
@@ -152,9 +153,9 @@ def rates(bench):
         found, loads, setting = measure_ways(bench, of, ends, experts, ways_of(options, []), at_rates, fluctuation)
         for rate in options.rates:
             load = rate_name(rate)
-            if rate > found["cloud"]["per_second"]:
+            if rate >= SATURATES * found["cloud"]["per_second"]:
                 bars_of_saturation(bench, f"{of}, {load}", load, found)
-            else:
+            elif rate < found["cloud"]["per_second"]:
                 bar_below_saturation(bench, f"{of}, {load}", load, found)
         record.append({"fluctuation": fluctuation, "simulated": simulate(bench, of, setting, found, loads), **found})
     return record
