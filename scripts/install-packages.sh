@@ -26,8 +26,8 @@ declare -A purpose=(
 declare -A packages=(
   [run]='g++ cmake ninja-build pkg-config
     libboost1.81-dev|libboost1.83-dev libcli11-dev libcurl4-openssl-dev libedit-dev libeigen3-dev libfmt-dev libgrpc++-dev libhwy-dev liblemon-dev libpcre2-dev libprotobuf-dev libssl-dev liburing-dev libxxhash-dev libzstd-dev
-    nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler'
-  [test]='libgtest-dev libgmock-dev etcd-client etcd-server iproute2 kubernetes-client? openssl prometheus python3 python3-jinja2 python3-jsonschema python3-numpy zstd ccache mold'
+    nlohmann-json3-dev opencl-c-headers? prometheus-cpp-dev protobuf-compiler'
+  [test]='libgtest-dev libgmock-dev etcd-client etcd-server iproute2 kubernetes-client? ocl-icd-libopencl1? openssl pocl-opencl-icd? prometheus python3 python3-jinja2 python3-jsonschema python3-numpy zstd ccache mold'
   [benches]='libbenchmark-dev'
   [clang]='clang libclang-rt-VERSION-dev'
   [check]='clang-format python3'
