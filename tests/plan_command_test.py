@@ -83,9 +83,31 @@ class Probe(PlanCommandTest):
             self.assertFalse(part.pop("measured_now"))
         for part in (first["memory"], first["disk"], *first["experts"]):
             self.assertTrue(part.pop("measured_now"))
+        del first["cards"], second["cards"]  # measured each time
         self.assertEqual(first, second)
         self.assertIn("measured before", self.troupe("probe", TINY).stdout)
         self.assertEqual([str(path) for path in self.saved()], [first["kept_in"]])
+
+    def test_measures_the_card_that_it_is_told(self):
+        cards = self.record("probe")["cards"]
+        if not cards:
+            self.skipTest("no OpenCL device; pocl-opencl-icd has one")
+        name = cards[0]["name"]
+        card = next(card for card in self.record("probe", TINY, "--gpu", name)["cards"] if card["name"] == name)
+        self.assertTrue(card["same_bytes"], card)
+        for figure in ("in_bytes_per_s", "out_bytes_per_s", "launch_s", "round_trip_s"):
+            self.assertGreater(card["speeds"][figure], 0)
+        self.assertIn(f"card      {name} (", self.troupe("probe", TINY, "--gpu", name.upper()).stdout)
+
+    def test_a_driver_that_computes_on_the_processor_is_named_and_not_measured(self):
+        for card in self.record("probe")["cards"]:
+            if card["is_processor"]:
+                self.assertIsNone(card["speeds"])
+                self.assertIn("computes on the processor, not measured", self.troupe("probe").stdout)
+
+    def test_without_cards_none_is_looked_for(self):
+        self.assertEqual(self.record("probe", "--gpu", "none")["cards"], [])
+        self.assertNotIn("card ", self.troupe("probe", "--gpu", "none").stdout)
 
     def test_measures_again_when_asked_to(self):
         self.record("probe", TINY)
@@ -134,6 +156,8 @@ class Probe(PlanCommandTest):
             done = self.troupe("probe", *arguments, code=code)
             self.assertIn(words, done.stderr)
             self.assertEqual(len(done.stderr.splitlines()), 1)
+        # Where there is no OpenCL, that is what is wrong.
+        self.assertRegex(self.troupe("probe", "--gpu", "no-such", code=1).stderr, "^.*(no device is called 'no-such'|no OpenCL).*\n$")
         self.assertEqual(self.saved(), [])
 
 

@@ -1,5 +1,6 @@
-// `troupe probe`: how fast this machine reads memory and disk and computes experts. Shows what was
-// measured before, measures what was not.
+// `troupe probe`: how fast this machine reads memory and disk, computes experts, and reaches the
+// cards it has. Shows what was measured before, measures what was not; cards are measured each
+// time.
 #include <algorithm>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include "runtime/model_store.h"
 #include "runtime/model_work.h"
 #include "troupe/commands.h"
+#include "troupe/gpu_figures.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 
@@ -39,6 +41,12 @@ class ProbeCommand final : public Command {
         .Suggest({"none"})
         .Type("FILE");
     options.AddFlag("--fresh", fresh_, "Measure again what was measured before");
+    options
+        .Add("--gpu", gpu_,
+             "Cards to test and measure: auto (every card), none, or a part of a device's name or "
+             "platform (auto)")
+        .Suggest({"auto", "none"})
+        .Type("NAME");
     AddThreadsOption(options, threads_);
     AddJsonOption(options, json_);
   }
@@ -51,12 +59,14 @@ class ProbeCommand final : public Command {
   Status Run() override {
     CostQuestion question{.threads = static_cast<std::uint32_t>(threads_), .fresh = fresh_};
     if (!model_.empty()) TROUPE_RETURN_IF_ERROR(AskAboutModel(question));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<GpuFigures> cards,
+                            FiguresOfGpus(gpu_, TypesOf(question)));
     const MachineId machine = ThisMachine();
     CostModelFile file = CostModelFile::Load(machine);
     TROUPE_ASSIGN_OR_RETURN(const MachineCosts costs, AskCosts(question, file));
-    if (json_ != "-") Print(machine, question, costs, file.path());
+    if (json_ != "-") Print(machine, question, costs, cards, file.path());
     if (json_.empty()) return OkStatus();
-    return WriteJson(Record(machine, question, costs, file.path()), json_);
+    return WriteJson(Record(machine, question, costs, cards, file.path()), json_);
   }
 
  private:
@@ -70,8 +80,20 @@ class ProbeCommand final : public Command {
     return OkStatus();
   }
 
+  // Those of the model's experts; without a model all that there are.
+  static std::vector<TensorType> TypesOf(const CostQuestion& question) {
+    std::vector<TensorType> types;
+    for (const ExpertLayout& shape : question.shapes) {
+      for (const ExpertMatrix& matrix : shape.matrices) types.push_back(matrix.type);
+    }
+    if (!question.shapes.empty()) return types;
+    for (const TensorTypeInfo& info : AllTensorTypes()) types.push_back(info.type);
+    return types;
+  }
+
   static void Print(const MachineId& machine, const CostQuestion& question,
-                    const MachineCosts& costs, const std::string& kept) {
+                    const MachineCosts& costs, const std::vector<GpuFigures>& cards,
+                    const std::string& kept) {
     PrintFirst(question, costs);
     fmt::print("machine   {}, {} processors, {} kernels\n", machine.cpu, machine.cpus,
                machine.kernels);
@@ -80,6 +102,7 @@ class ProbeCommand final : public Command {
                When(costs.memory_measured));
     PrintDisk(question, costs);
     for (const ExpertLayout& shape : question.shapes) PrintShape(ShapeKey(shape), costs);
+    for (const GpuFigures& card : cards) fmt::print("{}\n", GpuLine(card));
     if (!kept.empty()) fmt::print("kept in   {}\n", kept);
   }
 
@@ -130,7 +153,7 @@ class ProbeCommand final : public Command {
   }
 
   Json Record(const MachineId& machine, const CostQuestion& question, const MachineCosts& costs,
-              const std::string& kept) const {
+              const std::vector<GpuFigures>& cards, const std::string& kept) const {
     Json record;
     record["model"] = model_.empty() ? Json(nullptr) : Json(model_);
     record["cpu"] = machine.cpu;
@@ -163,11 +186,13 @@ class ProbeCommand final : public Command {
                                    {"further_row_s", Figure(cost->further_row)},
                                    {"measured_now", MeasuredNow(costs, shape)}});
     }
+    record["cards"] = Json::Array();
+    for (const GpuFigures& card : cards) record["cards"].push_back(GpuRecord(card));
     record["kept_in"] = kept;
     return record;
   }
 
-  std::string model_, container_, json_;
+  std::string model_, container_, json_, gpu_ = "auto";
   std::size_t threads_ = AvailableCpus();
   bool fresh_ = false;
 };
