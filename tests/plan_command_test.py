@@ -97,6 +97,8 @@ class Probe(PlanCommandTest):
         self.assertTrue(card["same_bytes"], card)
         for figure in ("in_bytes_per_s", "out_bytes_per_s", "launch_s", "round_trip_s"):
             self.assertGreater(card["speeds"][figure], 0)
+        self.assertRegex(card["experts"][0]["shape"], r"^Q8_0 \d+x\d+, ")
+        self.assertGreater(card["experts"][0]["first_row_s"], 0)
         self.assertIn(f"card      {name} (", self.troupe("probe", TINY, "--gpu", name.upper()).stdout)
 
     def test_a_driver_that_computes_on_the_processor_is_named_and_not_measured(self):

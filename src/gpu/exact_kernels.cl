@@ -103,9 +103,10 @@ DEVICE int MinOfRun(GLOBAL const uchar* packed, uint run) {
 // plus its bias where there is one. A group of items has one panel and TILE rows of x. An item of
 // it computes the terms of one weight row for each SLICES-th group of columns. Those of one row of
 // x are then added by as many items as a panel has rows, in the order of the columns.
-KERNEL void Product(GLOBAL const uchar* weights, ulong weights_at, uint rows, uint cols,
-                    GLOBAL const uint* x, GLOBAL const uint* x_rows, uint x_count,
-                    GLOBAL const float* bias, ulong bias_at, GLOBAL float* out) {
+KERNEL ITEMS_ARE(LANES * SLICES)
+void Product(GLOBAL const uchar* weights, ulong weights_at, uint rows, uint cols,
+             GLOBAL const uint* x, GLOBAL const uint* x_rows, uint x_count,
+             GLOBAL const float* bias, ulong bias_at, GLOBAL float* out) {
   LOCAL float terms[TILE][SLICES][LANES];
   const uint lane = ITEM % LANES;
   const uint slice = ITEM / LANES;
@@ -138,21 +139,21 @@ KERNEL void Product(GLOBAL const uchar* weights, ulong weights_at, uint rows, ui
 #if HAS_MIN
       const float m = HalfToFloat(((GLOBAL const ushort*)(record + MIN_AT))[lane]);
 #endif
-      float scale[RUNS];
+      float scales[RUNS];
 #if HAS_MIN
-      float min[RUNS];
+      float mins[RUNS];
 #endif
       for (uint run = 0; run < RUNS; ++run) {
 #if SCALE_BYTES > 0
         GLOBAL const uchar* packed = record + SCALES_AT + lane;
-        scale[run] = d * (float)ScaleOfRun(packed, in_record * RUNS + run);
+        scales[run] = d * (float)ScaleOfRun(packed, in_record * RUNS + run);
 #if HAS_MIN
-        min[run] = -m * (float)MinOfRun(packed, in_record * RUNS + run);
+        mins[run] = -m * (float)MinOfRun(packed, in_record * RUNS + run);
 #endif
 #else
-        scale[run] = d;
+        scales[run] = d;
 #if HAS_MIN
-        min[run] = m;
+        mins[run] = m;
 #endif
 #endif
       }
@@ -166,12 +167,12 @@ KERNEL void Product(GLOBAL const uchar* weights, ulong weights_at, uint rows, ui
             dot += Dot4(codes[chunk], of_x[X_CODES + chunk]);
           }
           dot -= OFFSET * (int)of_x[RUNS == 1 ? X_SUM : X_HALF_SUMS + run];
-          term = run == 0 ? (float)dot * scale[0] : FMA((float)dot, scale[run], term);
+          term = run == 0 ? (float)dot * scales[0] : FMA((float)dot, scales[run], term);
         }
 #if HAS_MIN
         for (uint run = 0; run < RUNS; ++run) {
           const int codes_of_x = (int)of_x[RUNS == 1 ? X_SUM : X_HALF_SUMS + run];
-          term = FMA((float)codes_of_x, min[run], term);
+          term = FMA((float)codes_of_x, mins[run], term);
         }
 #endif
         terms[i][slice][lane] = term;
@@ -207,9 +208,10 @@ DEVICE float NumberAt(GLOBAL const uchar* panel, ulong i) {
 
 // The same for weights that are plain numbers, with x as floats: an item has a weight row and a row
 // of x, because the sum rounds after each column.
-KERNEL void Product(GLOBAL const uchar* weights, ulong weights_at, uint rows, uint cols,
-                    GLOBAL const float* x, GLOBAL const uint* x_rows, uint x_count,
-                    GLOBAL const float* bias, ulong bias_at, GLOBAL float* out) {
+KERNEL ITEMS_ARE(LANES * TILE)
+void Product(GLOBAL const uchar* weights, ulong weights_at, uint rows, uint cols,
+             GLOBAL const float* x, GLOBAL const uint* x_rows, uint x_count,
+             GLOBAL const float* bias, ulong bias_at, GLOBAL float* out) {
   const uint lane = ITEM % LANES;
   const uint i = GROUP(1) * TILE + ITEM / LANES;
   const uint row = GROUP(0) * LANES + lane;
@@ -227,8 +229,9 @@ KERNEL void Product(GLOBAL const uchar* weights, ulong weights_at, uint rows, ui
 #else
 
 // The 8-bit form of `count` groups of 32 floats, which lie one after the other: a group an item.
-KERNEL void Quantize(GLOBAL const float* values, uint count, GLOBAL uint* groups) {
-  const uint group = GROUP(0) * ITEMS + ITEM;
+KERNEL ITEMS_ARE(GROUP_ITEMS)
+void Quantize(GLOBAL const float* values, uint count, GLOBAL uint* groups) {
+  const uint group = GROUP(0) * GROUP_ITEMS + ITEM;
   if (group >= count) return;
   GLOBAL const float* x = values + (ulong)group * GROUP_COLS;
   GLOBAL uint* to = groups + (ulong)group * X_WORDS;
@@ -293,8 +296,9 @@ DEVICE float Gate(uint form, float gate, float up) {
 }
 
 // gates[i] = Gate(form, gates[i], ups[i]).
-KERNEL void Combine(uint form, GLOBAL float* gates, GLOBAL const float* ups, uint count) {
-  const uint i = GROUP(0) * ITEMS + ITEM;
+KERNEL ITEMS_ARE(GROUP_ITEMS)
+void Combine(uint form, GLOBAL float* gates, GLOBAL const float* ups, uint count) {
+  const uint i = GROUP(0) * GROUP_ITEMS + ITEM;
   if (i < count) gates[i] = Gate(form, gates[i], ups[i]);
 }
 

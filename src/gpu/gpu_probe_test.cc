@@ -30,5 +30,19 @@ TEST_F(GpuProbe, SaysThatADeviceLacksTheRoom) {
             Code::kResourceExhausted);
 }
 
+TEST_F(GpuProbe, DividesARoundOfExpertsByTheirNumberAndFurtherRowsByTheirs) {
+  const std::array types = {TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kF16};
+  GpuKernels kernels = GpuKernels::Build(device(), types).value();
+  const GpuExpertShape shape{.types = types, .width = 64, .ff = 32};
+  // Panels of 64 columns of 32 rows in 8 and in 4 bits, and of 32 columns of 64 halves; twice.
+  const Bytes expert(32 * 2 * 34 + 32 * 2 * 18 + 64 * 32 * 2);
+  const GpuExpertSeconds two =
+      ProbeGpuExpert(kernels, shape, CountingClock(), 2 * expert + Bytes(100)).value();
+  EXPECT_DOUBLE_EQ(two.first_row, 1e-6 / 2);
+  EXPECT_DOUBLE_EQ(two.further_row, 0);  // each look at the clock takes as long
+  const GpuExpertSeconds one = ProbeGpuExpert(kernels, shape, CountingClock(), 1_B).value();
+  EXPECT_DOUBLE_EQ(one.first_row, 1e-6);
+}
+
 }  // namespace
 }  // namespace troupe

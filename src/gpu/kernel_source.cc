@@ -76,6 +76,7 @@ GpuSource ProductSource(TensorType type) {
 GpuSource CommonSource() {
   using C = ExpConstants;
   std::string text;
+  DefineCount(text, "GROUP_ITEMS", kGpuGroupItems);
   DefineFloat(text, "EXP_LOWEST", C::kLowest);
   DefineFloat(text, "EXP_HIGHEST", C::kHighest);
   DefineFloat(text, "EXP_LOG2E", C::kLog2E);

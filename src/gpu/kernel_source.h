@@ -14,6 +14,7 @@ namespace troupe {
 // it computes at a time.
 inline constexpr std::uint32_t kGpuTile = 8;
 inline constexpr std::uint32_t kGpuSlices = 16;
+inline constexpr std::uint32_t kGpuGroupItems = 64;  // of kernels whose items are alone
 static_assert(kGpuTile <= kGpuSlices, "the items of a slice add the terms of a row of x");
 
 // Has the kernel Product for weights of that type.

@@ -9,10 +9,11 @@
 namespace troupe {
 namespace {
 
-constexpr std::uint32_t kGroupItems = 64;  // of kernels whose items know nothing of each other
 static_assert(sizeof(ActivationGroup) == 48, "as exact_kernels.cl reads it");
 
-std::uint32_t GroupsFor(std::uint32_t items) { return (items + kGroupItems - 1) / kGroupItems; }
+std::uint32_t GroupsFor(std::uint32_t items) {
+  return (items + kGpuGroupItems - 1) / kGpuGroupItems;
+}
 
 }  // namespace
 
@@ -42,7 +43,7 @@ Result<GpuEventPtr> GpuKernels::Quantize(const GpuRows& x, std::span<const GpuEv
   return device_->Launch({.kernel = quantize_.get(),
                           .arguments = {x.values, groups, x.groups},
                           .groups = {GroupsFor(groups), 1},
-                          .group_size = kGroupItems},
+                          .group_size = kGpuGroupItems},
                          after);
 }
 
@@ -74,7 +75,7 @@ Result<GpuEventPtr> GpuKernels::Combine(GateForm form, const GpuBuffer& gates, c
   return device_->Launch({.kernel = combine_.get(),
                           .arguments = {static_cast<std::uint32_t>(form), &gates, &ups, count},
                           .groups = {GroupsFor(count), 1},
-                          .group_size = kGroupItems},
+                          .group_size = kGpuGroupItems},
                          after);
 }
 

@@ -2,6 +2,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
+
+#include "base/rng.h"
+#include "gpu/device_copies.h"
+#include "gpu/expert.h"
+#include "quant/panel.h"
+#include "quant/random_rows.h"
 
 namespace troupe {
 namespace {
@@ -23,6 +30,62 @@ Result<double> BestCopy(const Clock& clock, Bytes size, Copy&& copy) {
     best = std::min(best, Since(clock, start));
   }
   return AsDouble(size) / best;
+}
+
+constexpr int kExpertRounds = 3;
+constexpr std::uint32_t kManyRows = 9;
+
+// As many experts of a shape as `memory` holds, at least one, with the same bytes.
+struct ProbedExperts {
+  std::unique_ptr<GpuBuffer> weights;
+  std::vector<GpuMlp> experts;
+};
+
+Result<ProbedExperts> MakeExperts(GpuDevice& device, const GpuExpertShape& shape, Bytes memory) {
+  Rng rng(1);
+  std::vector<std::byte> one;
+  const auto add = [&](TensorType type, std::uint32_t rows, std::uint32_t cols) {
+    const std::uint64_t at = one.size();
+    one.resize(at + PanelBytes(type, rows, cols));
+    PackPanels(type, rows, cols, RandomRows(type, rows, cols, rng), std::span(one).subspan(at));
+    return GpuMatrix{.type = type, .rows = rows, .cols = cols, .at = at};
+  };
+  GpuMlp expert;
+  expert.gate = add(shape.types[0], shape.ff, shape.width);
+  expert.up = add(shape.types[1], shape.ff, shape.width);
+  expert.down = add(shape.types[2], shape.width, shape.ff);
+  const std::uint64_t count = std::max<std::uint64_t>(1, memory / Bytes(one.size()));
+  ProbedExperts probed;
+  TROUPE_ASSIGN_OR_RETURN(probed.weights, device.Allocate(count * Bytes(one.size())));
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Bytes begin = i * Bytes(one.size());
+    TROUPE_ASSIGN_OR_RETURN(const GpuEventPtr copied,
+                            device.CopyIn(GpuLane::kCompute, one, *probed.weights, begin, {}));
+    TROUPE_RETURN_IF_ERROR(copied->Wait());
+    GpuMlp& placed = probed.experts.emplace_back(expert);
+    for (GpuMatrix* const matrix : {&placed.gate, &placed.up, &placed.down}) {
+      matrix->memory = probed.weights.get();
+      matrix->at += begin.count();
+    }
+  }
+  return probed;
+}
+
+// Seconds an expert, of the best round of all of them.
+Result<double> BestExpert(GpuExpertMlp& mlp, const std::vector<GpuMlp>& experts,
+                          std::span<const std::uint32_t> rows, std::span<float> out,
+                          const Clock& clock) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < kExpertRounds; ++round) {
+    const Nanos start = clock.Now();
+    GpuEventPtr last;
+    for (const GpuMlp& expert : experts) {
+      TROUPE_ASSIGN_OR_RETURN(last, mlp.Run(expert, rows, out, {}));
+    }
+    TROUPE_RETURN_IF_ERROR(last->Wait());
+    best = std::min(best, Since(clock, start));
+  }
+  return best / static_cast<double>(experts.size());
 }
 
 }  // namespace
@@ -59,6 +122,27 @@ Result<GpuSpeeds> ProbeGpu(GpuKernels& kernels, const Clock& clock, Bytes copy) 
   }
   speeds.round_trip_seconds = Since(clock, start) / kLaunches;
   return speeds;
+}
+
+Result<GpuExpertSeconds> ProbeGpuExpert(GpuKernels& kernels, const GpuExpertShape& shape,
+                                        const Clock& clock, Bytes memory) {
+  TROUPE_ASSIGN_OR_RETURN(const ProbedExperts probed, MakeExperts(kernels.device(), shape, memory));
+  TROUPE_ASSIGN_OR_RETURN(
+      GpuExpertMlp mlp,
+      GpuExpertMlp::Create(kernels, {.width = shape.width, .ff = shape.ff, .rows = kManyRows}));
+  const std::vector<float> x(std::size_t{kManyRows} * shape.width, 0.5f);
+  std::vector<float> out(x.size());
+  std::vector<std::uint32_t> rows(kManyRows);
+  for (std::uint32_t i = 0; i < kManyRows; ++i) rows[i] = i;
+  TROUPE_ASSIGN_OR_RETURN(const GpuEventPtr set, mlp.SetRows(x));
+  TROUPE_RETURN_IF_ERROR(set->Wait());
+  const auto one_out = std::span(out).first(shape.width);
+  GpuExpertSeconds seconds;
+  TROUPE_ASSIGN_OR_RETURN(
+      seconds.first_row, BestExpert(mlp, probed.experts, std::span(rows).first(1), one_out, clock));
+  TROUPE_ASSIGN_OR_RETURN(const double many, BestExpert(mlp, probed.experts, rows, out, clock));
+  seconds.further_row = std::max(0.0, many - seconds.first_row) / (kManyRows - 1);
+  return seconds;
 }
 
 }  // namespace troupe

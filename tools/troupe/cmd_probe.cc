@@ -59,8 +59,9 @@ class ProbeCommand final : public Command {
   Status Run() override {
     CostQuestion question{.threads = static_cast<std::uint32_t>(threads_), .fresh = fresh_};
     if (!model_.empty()) TROUPE_RETURN_IF_ERROR(AskAboutModel(question));
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<GpuFigures> cards,
-                            FiguresOfGpus(gpu_, TypesOf(question)));
+    std::vector<GpuExpertShape> shapes;
+    for (const ExpertLayout& shape : question.shapes) shapes.push_back(OnACard(shape));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<GpuFigures> cards, FiguresOfGpus(gpu_, shapes));
     const MachineId machine = ThisMachine();
     CostModelFile file = CostModelFile::Load(machine);
     TROUPE_ASSIGN_OR_RETURN(const MachineCosts costs, AskCosts(question, file));
@@ -80,15 +81,17 @@ class ProbeCommand final : public Command {
     return OkStatus();
   }
 
-  // Those of the model's experts; without a model all that there are.
-  static std::vector<TensorType> TypesOf(const CostQuestion& question) {
-    std::vector<TensorType> types;
-    for (const ExpertLayout& shape : question.shapes) {
-      for (const ExpertMatrix& matrix : shape.matrices) types.push_back(matrix.type);
-    }
-    if (!question.shapes.empty()) return types;
-    for (const TensorTypeInfo& info : AllTensorTypes()) types.push_back(info.type);
-    return types;
+  static GpuExpertShape OnACard(const ExpertLayout& shape) {
+    const auto& [gate, up, down] = shape.matrices;
+    return {.types = {gate.type, up.type, down.type},
+            .width = static_cast<std::uint32_t>(gate.cols),
+            .ff = static_cast<std::uint32_t>(gate.rows)};
+  }
+
+  static std::vector<std::string> KeysOf(const CostQuestion& question) {
+    std::vector<std::string> keys;
+    for (const ExpertLayout& shape : question.shapes) keys.push_back(ShapeKey(shape));
+    return keys;
   }
 
   static void Print(const MachineId& machine, const CostQuestion& question,
@@ -102,7 +105,7 @@ class ProbeCommand final : public Command {
                When(costs.memory_measured));
     PrintDisk(question, costs);
     for (const ExpertLayout& shape : question.shapes) PrintShape(ShapeKey(shape), costs);
-    for (const GpuFigures& card : cards) fmt::print("{}\n", GpuLine(card));
+    for (const GpuFigures& card : cards) fmt::print("{}", GpuLines(card, KeysOf(question)));
     if (!kept.empty()) fmt::print("kept in   {}\n", kept);
   }
 
@@ -187,7 +190,9 @@ class ProbeCommand final : public Command {
                                    {"measured_now", MeasuredNow(costs, shape)}});
     }
     record["cards"] = Json::Array();
-    for (const GpuFigures& card : cards) record["cards"].push_back(GpuRecord(card));
+    for (const GpuFigures& card : cards) {
+      record["cards"].push_back(GpuRecord(card, KeysOf(question)));
+    }
     record["kept_in"] = kept;
     return record;
   }

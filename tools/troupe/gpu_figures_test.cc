@@ -13,43 +13,62 @@ GpuFigures SomeCard() {
                    .largest_buffer = 3_GiB}};
 }
 
-TEST(GpuLine, SaysWhatWasMeasuredOfACardThatComputesTheSameBytes) {
+TEST(GpuLines, SaysWhatWasMeasuredOfACardThatComputesTheSameBytes) {
   GpuFigures card = SomeCard();
   card.chosen = true;
   card.speeds = {.in_bytes_per_second = 24.11e9,
                  .out_bytes_per_second = 22e9,
                  .launch_seconds = 3.2e-6,
                  .round_trip_seconds = 11.04e-6};
-  EXPECT_EQ(GpuLine(card),
+  EXPECT_EQ(GpuLines(card, {}),
             "card      RTX 3060 (NVIDIA CUDA), 12.0 GiB: the processor's bytes; copies 24.1 GB/s "
-            "in, 22.0 GB/s out; a kernel every 3.2 us, waited for 11.0 us");
-  Json record = GpuRecord(card);
+            "in, 22.0 GB/s out; a kernel every 3.2 us, waited for 11.0 us\n");
+  Json record = GpuRecord(card, {});
   EXPECT_EQ(record["same_bytes"], Json(true));
   EXPECT_EQ(record["memory_bytes"], Json((12_GiB).count()));
   EXPECT_EQ(record["speeds"]["launch_s"], Json(3.2e-6));
 }
 
-TEST(GpuLine, SaysWhyACardIsNotUsed) {
+TEST(GpuLines, SaysWhyACardIsNotUsed) {
   GpuFigures card = SomeCard();
   card.chosen = true;
   card.status = Status(Code::kFailedPrecondition, "RTX 3060 is not used: a gate's form differs");
-  EXPECT_EQ(GpuLine(card),
+  EXPECT_EQ(GpuLines(card, {}),
             "card      RTX 3060 (NVIDIA CUDA), 12.0 GiB: RTX 3060 is not used: a gate's form "
-            "differs");
-  EXPECT_EQ(GpuRecord(card)["same_bytes"], Json(false));
+            "differs\n");
+  EXPECT_EQ(GpuRecord(card, {})["same_bytes"], Json(false));
   // Out of memory it was not compared.
   card.status = Status(Code::kResourceExhausted, "out of device memory");
-  EXPECT_TRUE(GpuRecord(card)["same_bytes"].IsNull());
-  EXPECT_EQ(GpuRecord(card)["why_not"], Json("out of device memory"));
+  EXPECT_TRUE(GpuRecord(card, {})["same_bytes"].IsNull());
+  EXPECT_EQ(GpuRecord(card, {})["why_not"], Json("out of device memory"));
 }
 
-TEST(GpuLine, NamesADriverOnTheProcessorWithoutMeasuringIt) {
+TEST(GpuLines, NamesADriverOnTheProcessorWithoutMeasuringIt) {
   GpuFigures driver = SomeCard();
   driver.info.is_processor = true;
-  EXPECT_EQ(GpuLine(driver),
-            "card      RTX 3060 (NVIDIA CUDA), 12.0 GiB: computes on the processor, not measured");
-  EXPECT_TRUE(GpuRecord(driver)["same_bytes"].IsNull());
-  EXPECT_TRUE(GpuRecord(driver)["speeds"].IsNull());
+  EXPECT_EQ(
+      GpuLines(driver, {}),
+      "card      RTX 3060 (NVIDIA CUDA), 12.0 GiB: computes on the processor, not measured\n");
+  EXPECT_TRUE(GpuRecord(driver, {})["same_bytes"].IsNull());
+  EXPECT_TRUE(GpuRecord(driver, {})["speeds"].IsNull());
+}
+
+TEST(GpuLines, HaveOneForEachShapeOfExperts) {
+  GpuFigures card = SomeCard();
+  card.chosen = true;
+  card.speeds = GpuSpeeds();
+  card.experts = {{.first_row = 45.25e-6, .further_row = 3e-6}, {.first_row = 1e-3}};
+  const std::string shapes[] = {"Q4_K 1024x2048", "Q8_0 8x8"};
+  const std::string lines = GpuLines(card, shapes);
+  EXPECT_NE(lines.find("\n  expert  Q4_K 1024x2048: 45.2 us, a further row 3.0 us\n"),
+            std::string::npos)
+      << lines;
+  EXPECT_NE(lines.find("\n  expert  Q8_0 8x8: 1000.0 us, a further row 0.0 us\n"),
+            std::string::npos)
+      << lines;
+  Json experts = GpuRecord(card, shapes)["experts"];
+  EXPECT_EQ(experts[0]["shape"], Json("Q4_K 1024x2048"));
+  EXPECT_EQ(experts[0]["further_row_s"], Json(3e-6));
 }
 
 TEST(FiguresOfGpus, OfNoneAreNone) { EXPECT_TRUE(FiguresOfGpus("none", {})->empty()); }
