@@ -99,6 +99,7 @@ class GpuDevice {
   virtual Result<std::vector<std::unique_ptr<GpuKernel>>> Build(
       const GpuSource& source, std::span<const std::string_view> kernels) = 0;
 
+  // Of these, a call that gives an error has begun nothing.
   virtual Result<GpuEventPtr> CopyIn(GpuLane lane, std::span<const std::byte> from, GpuBuffer& to,
                                      Bytes at, std::span<const GpuEventPtr> after) = 0;
   virtual Result<GpuEventPtr> CopyOut(GpuLane lane, const GpuBuffer& from, Bytes at,

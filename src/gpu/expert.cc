@@ -17,13 +17,17 @@ Bytes GroupBytes(std::uint32_t rows, std::uint32_t cols) {
 }
 Bytes ListBytes(std::uint32_t rows) { return Bytes(std::uint64_t{rows} * sizeof(std::uint32_t)); }
 
-// Work that waits for what came before it in its lane fails where that has failed.
+// Work that waits for what came before it in its lane fails where that has failed. Where work
+// cannot be handed in, what was handed in before it ends first: the caller takes its memory back.
 class Chain {
  public:
   explicit Chain(std::span<const GpuEventPtr> after) : after_(after.begin(), after.end()) {}
 
   Status Add(Result<GpuEventPtr> work) {
-    if (!work.ok()) return work.status();
+    if (!work.ok()) {
+      for (const GpuEventPtr& event : after_) (void)event->Wait();
+      return work.status();
+    }
     after_.assign(1, std::move(work).value());
     return OkStatus();
   }

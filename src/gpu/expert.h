@@ -40,7 +40,8 @@ class GpuExpertMlp {
 
   // out[i] = the expert's answer to row rows[i], one after the other, once the event has ended.
   // Until then `rows` and `out` must live, and the expert must stay where it is. Several may be
-  // handed in one after the other. They begin when `after` has ended: the expert's copy, say.
+  // handed in one after the other. They begin when `after` has ended: the expert's copy, say. After
+  // an error nothing of this call is under way.
   Result<GpuEventPtr> Run(const GpuMlp& expert, std::span<const std::uint32_t> rows,
                           std::span<float> out, std::span<const GpuEventPtr> after);
 

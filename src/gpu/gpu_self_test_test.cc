@@ -1,4 +1,4 @@
-#include "gpu/device_copies.h"
+#include "gpu/forwarding_gpu_for_test.h"
 #include "gpu/gpu_for_test.h"
 #include "gpu/self_test.h"
 #include "quant/random_rows.h"
@@ -7,38 +7,21 @@ namespace troupe {
 namespace {
 
 // A device whose answers of one size are wrong by one bit, as if it rounded otherwise somewhere.
-class BentDevice final : public GpuDevice {
+class BentDevice final : public ForwardingGpu {
  public:
   BentDevice(GpuDevice& sound, std::size_t bent_size, std::size_t bent_time)
-      : sound_(sound), bent_size_(bent_size), bent_time_(bent_time) {}
+      : ForwardingGpu(sound), bent_size_(bent_size), bent_time_(bent_time) {}
 
-  const GpuInfo& info() const override { return sound_.info(); }
-  Result<std::unique_ptr<GpuBuffer>> Allocate(Bytes size) override { return sound_.Allocate(size); }
-  Result<std::unique_ptr<GpuHostMemory>> AllocateHost(Bytes size) override {
-    return sound_.AllocateHost(size);
-  }
-  Result<std::vector<std::unique_ptr<GpuKernel>>> Build(
-      const GpuSource& source, std::span<const std::string_view> kernels) override {
-    return sound_.Build(source, kernels);
-  }
-  Result<GpuEventPtr> CopyIn(GpuLane lane, std::span<const std::byte> from, GpuBuffer& to, Bytes at,
-                             std::span<const GpuEventPtr> after) override {
-    return sound_.CopyIn(lane, from, to, at, after);
-  }
   Result<GpuEventPtr> CopyOut(GpuLane lane, const GpuBuffer& from, Bytes at,
                               std::span<std::byte> to,
                               std::span<const GpuEventPtr> after) override {
-    TROUPE_ASSIGN_OR_RETURN(GpuEventPtr copied, sound_.CopyOut(lane, from, at, to, after));
+    TROUPE_ASSIGN_OR_RETURN(GpuEventPtr copied, ForwardingGpu::CopyOut(lane, from, at, to, after));
     TROUPE_RETURN_IF_ERROR(copied->Wait());
     if (to.size() == bent_size_ && bent_time_-- == 0) to[to.size() / 2] ^= std::byte{1};
     return copied;
   }
-  Result<GpuEventPtr> Launch(const GpuLaunch& launch, std::span<const GpuEventPtr> after) override {
-    return sound_.Launch(launch, after);
-  }
 
  private:
-  GpuDevice& sound_;
   std::size_t bent_size_, bent_time_;
 };
 

@@ -232,8 +232,10 @@ class OpenClDevice final : public GpuDevice {
   Result<GpuEventPtr> Begun(GpuLane lane, cl_int error, std::string_view call, cl_event event) {
     TROUPE_RETURN_IF_ERROR(OpenClStatus(error, call));
     GpuEventPtr begun = std::make_shared<OpenClEvent>(api_, event);
-    TROUPE_RETURN_IF_ERROR(OpenClStatus(api_.Flush(QueueOf(lane)), "clFlush"));
-    return begun;
+    const cl_int flushed = api_.Flush(QueueOf(lane));
+    if (flushed == CL_SUCCESS) return begun;
+    (void)begun->Wait();  // the caller takes its memory back
+    return OpenClStatus(flushed, "clFlush");
   }
 
   Result<OpenClHandle<cl_mem>> MakeMemory(cl_mem_flags flags, Bytes size) {

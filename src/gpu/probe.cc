@@ -80,7 +80,12 @@ Result<double> BestExpert(GpuExpertMlp& mlp, const std::vector<GpuMlp>& experts,
     const Nanos start = clock.Now();
     GpuEventPtr last;
     for (const GpuMlp& expert : experts) {
-      TROUPE_ASSIGN_OR_RETURN(last, mlp.Run(expert, rows, out, {}));
+      Result<GpuEventPtr> run = mlp.Run(expert, rows, out, {});
+      if (!run.ok()) {
+        if (last != nullptr) (void)last->Wait();  // it writes to `out`
+        return run.status();
+      }
+      last = std::move(run).value();
     }
     TROUPE_RETURN_IF_ERROR(last->Wait());
     best = std::min(best, Since(clock, start));
