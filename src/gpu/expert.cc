@@ -1,6 +1,8 @@
 #include "gpu/expert.h"
 
+#include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "base/check.h"
 #include "quant/activations.h"

@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <memory>
+#include <vector>
 
 #include "base/rng.h"
 #include "gpu/device_copies.h"

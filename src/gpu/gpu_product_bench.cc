@@ -3,6 +3,7 @@
 // matrices as exceed a card's cache are gone through in turn. A launch is waited for every round.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
