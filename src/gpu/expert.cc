@@ -72,16 +72,20 @@ Result<GpuExpertMlp> GpuExpertMlp::Create(GpuKernels& kernels, const Shape& shap
 Result<GpuEventPtr> GpuExpertMlp::SetRows(std::span<const float> x) {
   TROUPE_CHECK(!x.empty() && x.size() % shape_.width == 0 &&
                x.size() / shape_.width <= shape_.rows);
-  count_ = static_cast<std::uint32_t>(x.size() / shape_.width);
+  const auto count = static_cast<std::uint32_t>(x.size() / shape_.width);
+  set_ = nullptr;
+  count_ = 0;
   Chain chain({});
   TROUPE_RETURN_IF_ERROR(chain.Add(kernels_->device().CopyIn(GpuLane::kCompute, std::as_bytes(x),
                                                              *x_, Bytes(0), chain.after())));
   if (x_groups_ != nullptr) {
     TROUPE_RETURN_IF_ERROR(chain.Add(kernels_->Quantize(
-        {.values = x_.get(), .groups = x_groups_.get(), .count = count_, .cols = shape_.width},
+        {.values = x_.get(), .groups = x_groups_.get(), .count = count, .cols = shape_.width},
         chain.after())));
   }
-  return chain.last();
+  set_ = chain.last();
+  count_ = count;
+  return set_;
 }
 
 Result<GpuEventPtr> GpuExpertMlp::Run(const GpuMlp& expert, std::span<const std::uint32_t> rows,
@@ -95,7 +99,9 @@ Result<GpuEventPtr> GpuExpertMlp::Run(const GpuMlp& expert, std::span<const std:
   const auto count = static_cast<std::uint32_t>(rows.size());
   const GpuRows x{x_.get(), x_groups_.get(), count_, shape_.width};
   const GpuRows hidden{hidden_.get(), hidden_groups_.get(), count, shape_.ff};
-  Chain chain(after);
+  std::vector<GpuEventPtr> all_after(after.begin(), after.end());
+  all_after.push_back(set_);  // where the rows are not there, no answer to them is
+  Chain chain(all_after);
   TROUPE_RETURN_IF_ERROR(chain.Add(kernels_->device().CopyIn(GpuLane::kCompute, std::as_bytes(rows),
                                                              *rows_, Bytes(0), chain.after())));
   TROUPE_RETURN_IF_ERROR(chain.Add(kernels_->Multiply(expert.gate, expert.gate_bias, x, rows_.get(),

@@ -35,13 +35,14 @@ class GpuExpertMlp {
   static Result<GpuExpertMlp> Create(GpuKernels& kernels, const Shape& shape);
 
   // The rows that experts then answer, one after the other: those of a layer, once. `x` must live
-  // until the event has ended.
+  // until the event has ended. After an error there are no rows.
   Result<GpuEventPtr> SetRows(std::span<const float> x);
 
   // out[i] = the expert's answer to row rows[i], one after the other, once the event has ended.
   // Until then `rows` and `out` must live, and the expert must stay where it is. Several may be
-  // handed in one after the other. They begin when `after` has ended: the expert's copy, say. After
-  // an error nothing of this call is under way.
+  // handed in one after the other. They begin when the rows are there and `after` has ended: the
+  // expert's copy, say; and fail where one of these has. After an error nothing of this call is
+  // under way.
   Result<GpuEventPtr> Run(const GpuMlp& expert, std::span<const std::uint32_t> rows,
                           std::span<float> out, std::span<const GpuEventPtr> after);
 
@@ -51,6 +52,7 @@ class GpuExpertMlp {
   GpuKernels* kernels_;
   Shape shape_;
   std::uint32_t count_ = 0;  // rows that SetRows gave
+  GpuEventPtr set_;          // they are there
   std::unique_ptr<GpuBuffer> x_, x_groups_, rows_, hidden_, ups_, hidden_groups_, out_;
 };
 

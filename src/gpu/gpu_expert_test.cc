@@ -152,38 +152,5 @@ TEST_F(GpuExperts, HaveTheBitsOfTheReferenceWithBiasesAndOtherForms) {
                   64, 64);
 }
 
-TEST_F(GpuExperts, AnswerRowsOnceTheirCopyHasEnded) {
-  const TensorType type = TensorType::kQ8_0;
-  GpuKernels kernels = GpuKernels::Build(device(), {&type, 1}).value();
-  Rng rng(TestSeed());
-  constexpr std::uint32_t kWidth = 256, kFf = 128;
-  GpuExpertMlp mlp = GpuExpertMlp::Create(kernels, {.width = kWidth, .ff = kFf, .rows = 1}).value();
-  std::vector<float> values(kWidth);
-  for (float& value : values) value = static_cast<float>(rng.Normal());
-  std::vector<std::byte> codes(ActivationBytes(1, kWidth));
-  const Activations x = MakeActivations(values.data(), kWidth, 1, kWidth, codes);
-  QuantizeActivationsReference(x, 0);
-  const ExpertOnBoth expert(device(), {type, type, type}, kWidth, kFf, rng);
-  std::vector<std::byte> panels(expert.mlp().down.memory->size().count());
-  ASSERT_TRUE(ReadNow(device(), *expert.mlp().down.memory, panels).ok());
-  // The slot holds nothing of use until the copy in another lane has ended.
-  const auto slot = BufferWith(device(), std::vector<std::byte>(panels.size())).value();
-  GpuMlp copied = expert.mlp();
-  copied.gate.memory = copied.up.memory = copied.down.memory = slot.get();
-  const std::vector<std::uint32_t> rows = {0};
-  std::vector<float> out(kWidth);
-  ASSERT_TRUE(mlp.SetRows(values).ok());
-  const GpuEventPtr copy = device().CopyIn(GpuLane::kDemand, panels, *slot, Bytes(0), {}).value();
-  ASSERT_TRUE(mlp.Run(copied, rows, out, {&copy, 1}).value()->Wait().ok());
-  EXPECT_EQ(BitsOf(out), BitsOf(expert.Reference(x, 0)));
-}
-
-TEST_F(GpuExperts, TakeTheMemoryThatTheySay) {
-  // 3 rows of 64: twice as floats, once in 8 bits; of 96 likewise; and a list of them.
-  const std::uint64_t floats = 3 * 64 * 4 * 2 + 3 * 96 * 4 * 2, groups = 3 * 48 * (2 + 3);
-  EXPECT_EQ(GpuExpertMlp::BytesFor({.width = 64, .ff = 96, .rows = 3}),
-            Bytes(floats + groups + 3 * 4));
-}
-
 }  // namespace
 }  // namespace troupe

@@ -15,6 +15,12 @@ std::uint32_t GroupsFor(std::uint32_t items) {
   return (items + kGpuGroupItems - 1) / kGpuGroupItems;
 }
 
+Bytes BytesOfFloats(std::uint64_t count) { return Bytes(count * sizeof(float)); }
+
+bool HasBytes(const GpuBuffer* buffer, Bytes least) {
+  return buffer != nullptr && buffer->size() >= least;
+}
+
 }  // namespace
 
 bool WantsGroups(TensorType type) {
@@ -37,8 +43,9 @@ Result<GpuKernels> GpuKernels::Build(GpuDevice& device, std::span<const TensorTy
 }
 
 Result<GpuEventPtr> GpuKernels::Quantize(const GpuRows& x, std::span<const GpuEventPtr> after) {
-  TROUPE_CHECK(x.cols % kGroupCols == 0 && x.groups != nullptr);
-  TROUPE_CHECK(x.groups->size() >= Bytes(ActivationBytes(x.count, x.cols)));
+  TROUPE_CHECK(x.cols % kGroupCols == 0);
+  TROUPE_CHECK(HasBytes(x.values, BytesOfFloats(std::uint64_t{x.count} * x.cols)));
+  TROUPE_CHECK(HasBytes(x.groups, Bytes(ActivationBytes(x.count, x.cols))));
   const std::uint32_t groups = x.count * (x.cols / static_cast<std::uint32_t>(kGroupCols));
   return device_->Launch({.kernel = quantize_.get(),
                           .arguments = {x.values, groups, x.groups},
@@ -55,10 +62,16 @@ Result<GpuEventPtr> GpuKernels::Multiply(const GpuMatrix& w, const GpuVector& bi
   TROUPE_CHECK(product != products_.end() && w.cols == x.cols && w.rows > 0 && count > 0);
   TROUPE_CHECK(w.at % kPanelRows == 0);
   TROUPE_CHECK(w.memory->size() >= Bytes(w.at + PanelBytes(w.type, w.rows, w.cols)));
-  TROUPE_CHECK(out.size() >= Bytes(std::uint64_t{count} * w.rows * sizeof(float)));
+  TROUPE_CHECK(out.size() >= BytesOfFloats(std::uint64_t{count} * w.rows));
+  const std::uint64_t biases = bias.memory == nullptr ? 0 : bias.memory->size().count() / 4;
+  TROUPE_CHECK(bias.memory == nullptr || (bias.at <= biases && w.rows <= biases - bias.at));
+  // The numbers in `rows` are the caller's to keep below x.count.
+  TROUPE_CHECK(rows == nullptr ? count <= x.count : rows->size() >= BytesOfFloats(count));
   const bool blocks = WantsGroups(w.type);
   const GpuBuffer* const read = blocks ? x.groups : x.values;
-  TROUPE_CHECK(read != nullptr);
+  const Bytes read_size = blocks ? Bytes(ActivationBytes(x.count, x.cols))
+                                 : BytesOfFloats(std::uint64_t{x.count} * x.cols);
+  TROUPE_CHECK(HasBytes(read, read_size));
   const auto lanes = static_cast<std::uint32_t>(kPanelRows);
   return device_->Launch(
       {.kernel = product->second.get(),
@@ -70,8 +83,8 @@ Result<GpuEventPtr> GpuKernels::Multiply(const GpuMatrix& w, const GpuVector& bi
 
 Result<GpuEventPtr> GpuKernels::Combine(GateForm form, const GpuBuffer& gates, const GpuBuffer& ups,
                                         std::uint32_t count, std::span<const GpuEventPtr> after) {
-  TROUPE_CHECK(gates.size() >= Bytes(std::uint64_t{count} * sizeof(float)));
-  TROUPE_CHECK(ups.size() >= Bytes(std::uint64_t{count} * sizeof(float)));
+  TROUPE_CHECK(gates.size() >= BytesOfFloats(count));
+  TROUPE_CHECK(ups.size() >= BytesOfFloats(count));
   return device_->Launch({.kernel = combine_.get(),
                           .arguments = {static_cast<std::uint32_t>(form), &gates, &ups, count},
                           .groups = {GroupsFor(count), 1},
