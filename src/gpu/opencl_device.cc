@@ -153,8 +153,8 @@ class OpenClDevice final : public GpuDevice {
     TROUPE_RETURN_IF_ERROR(OpenClStatus(error, "clCreateProgramWithSource"));
     error = api_.BuildProgram(program.get(), 1, &id_, kBuildOptions, nullptr, nullptr);
     if (error != CL_SUCCESS) {
-      return Error(Code::kFailedPrecondition, "{}: kernels for {}: {}\n{}", info_.name, source.name,
-                   OpenClStatus(error, "clBuildProgram").message(), BuildLog(program.get()));
+      return Error(Code::kInternal, "{}: kernels for {}: {}{}", info_.name, source.name,
+                   OpenClStatus(error, "clBuildProgram").message(), FirstLogLine(program.get()));
     }
     std::vector<std::unique_ptr<GpuKernel>> kernels;
     for (const std::string_view name : names) {
@@ -261,12 +261,16 @@ class OpenClDevice final : public GpuDevice {
     return OpenClStatus(error, "clSetKernelArg");
   }
 
-  std::string BuildLog(cl_program program) const {
+  // ": <the first line that the compiler said>", or nothing.
+  std::string FirstLogLine(cl_program program) const {
     std::size_t size = 0;
     api_.GetProgramBuildInfo(program, id_, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
     std::string log(size, '\0');
     api_.GetProgramBuildInfo(program, id_, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
-    return log.c_str();  // up to its end
+    constexpr std::string_view kEnds("\r\n\0", 3);
+    const std::size_t begin = log.find_first_not_of(kEnds);
+    if (begin == std::string::npos) return "";
+    return ": " + log.substr(begin, log.find_first_of(kEnds, begin) - begin);
   }
 
   const OpenClApi& api_;
@@ -298,6 +302,24 @@ std::string TextFrom(Get&& get) {
   return text.c_str();  // up to its end
 }
 
+std::string NameOf(const OpenClApi& api, cl_platform_id platform) {
+  return TextFrom([&](std::size_t size, void* to, std::size_t* needed) {
+    return api.GetPlatformInfo(platform, CL_PLATFORM_NAME, size, to, needed);
+  });
+}
+
+// None where the driver gives an error: some do in place of none.
+std::vector<cl_device_id> DevicesOf(const OpenClApi& api, cl_platform_id platform) {
+  cl_uint count = 0;
+  if (api.GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS) return {};
+  std::vector<cl_device_id> ids(count);
+  if (count == 0 ||
+      api.GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr) != CL_SUCCESS) {
+    return {};
+  }
+  return ids;
+}
+
 FoundDevice Describe(const OpenClApi& api, cl_platform_id platform, cl_device_id id) {
   const auto text = [&](cl_device_info property) {
     return TextFrom([&](std::size_t size, void* to, std::size_t* needed) {
@@ -308,9 +330,7 @@ FoundDevice Describe(const OpenClApi& api, cl_platform_id platform, cl_device_id
                     .floats = PropertyOf<cl_device_fp_config>(api, id, CL_DEVICE_SINGLE_FP_CONFIG)};
   found.info.name = text(CL_DEVICE_NAME);
   found.info.driver = text(CL_DRIVER_VERSION);
-  found.info.platform = TextFrom([&](std::size_t size, void* to, std::size_t* needed) {
-    return api.GetPlatformInfo(platform, CL_PLATFORM_NAME, size, to, needed);
-  });
+  found.info.platform = NameOf(api, platform);
   found.info.memory = Bytes(PropertyOf<cl_ulong>(api, id, CL_DEVICE_GLOBAL_MEM_SIZE));
   found.info.largest_buffer = Bytes(PropertyOf<cl_ulong>(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE));
   found.info.is_processor =
@@ -318,43 +338,48 @@ FoundDevice Describe(const OpenClApi& api, cl_platform_id platform, cl_device_id
   return found;
 }
 
-// A loader without drivers gives an error in place of no platforms.
-std::vector<FoundDevice> FindAll(const OpenClApi& api) {
-  std::vector<FoundDevice> found;
+// At least one.
+Result<std::vector<FoundDevice>> FindAll(const OpenClApi& api) {
   cl_uint count = 0;
-  if (api.GetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0) return found;
-  std::vector<cl_platform_id> platforms(count);
-  if (api.GetPlatformIDs(count, platforms.data(), nullptr) != CL_SUCCESS) return found;
-  for (const cl_platform_id platform : platforms) {
-    if (api.GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS) continue;
-    std::vector<cl_device_id> ids(count);
-    if (count == 0 ||
-        api.GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr) != CL_SUCCESS) {
-      continue;
-    }
-    for (const cl_device_id id : ids) found.push_back(Describe(api, platform, id));
+  // A loader without drivers gives an error in place of no platforms.
+  const cl_int error = api.GetPlatformIDs(0, nullptr, &count);
+  if (error != CL_SUCCESS || count == 0) {
+    return Error(Code::kNotFound, "no OpenCL: its loader finds no driver ({})", error);
   }
-  return found;
+  std::vector<cl_platform_id> platforms(count);
+  TROUPE_RETURN_IF_ERROR(
+      OpenClStatus(api.GetPlatformIDs(count, platforms.data(), nullptr), "clGetPlatformIDs"));
+  std::vector<FoundDevice> found;
+  std::string without;
+  for (const cl_platform_id platform : platforms) {
+    const std::vector<cl_device_id> ids = DevicesOf(api, platform);
+    for (const cl_device_id id : ids) found.push_back(Describe(api, platform, id));
+    if (ids.empty()) without += (without.empty() ? "" : ", ") + NameOf(api, platform);
+  }
+  if (!found.empty()) return found;
+  return Error(Code::kNotFound, "no OpenCL device: there are drivers ({}), but none has one",
+               without);
 }
 
 }  // namespace
 
 Result<std::vector<GpuInfo>> ListOpenClDevices() {
   TROUPE_ASSIGN_OR_RETURN(const OpenClApi* api, LoadOpenCl());
+  TROUPE_ASSIGN_OR_RETURN(std::vector<FoundDevice> found, FindAll(*api));
   std::vector<GpuInfo> infos;
-  for (FoundDevice& device : FindAll(*api)) infos.push_back(std::move(device.info));
+  for (FoundDevice& device : found) infos.push_back(std::move(device.info));
   return infos;
 }
 
 Result<std::unique_ptr<GpuDevice>> OpenOpenClDevice(std::size_t place) {
   TROUPE_ASSIGN_OR_RETURN(const OpenClApi* api, LoadOpenCl());
-  std::vector<FoundDevice> found = FindAll(*api);
+  TROUPE_ASSIGN_OR_RETURN(std::vector<FoundDevice> found, FindAll(*api));
   if (place >= found.size()) {
     return Error(Code::kNotFound, "no OpenCL device {}: there are {}", place, found.size());
   }
   FoundDevice& device = found[place];
   if ((device.floats & kNeededFloats) != kNeededFloats) {
-    return Error(Code::kFailedPrecondition,
+    return Error(Code::kUnimplemented,
                  "{}: its driver does not promise IEEE floats (fused multiply-add, divisions "
                  "rounded once, subnormal numbers): its answers would not be the processor's",
                  device.info.name);

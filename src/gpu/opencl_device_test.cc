@@ -112,11 +112,13 @@ TEST_F(OpenClDevices, RunTheirKernelsWithTheArgumentsOfALaunch) {
   for (std::uint32_t i = 0; i < 24; ++i) EXPECT_EQ(got[i], i < 20 ? i + 15 : i);
 }
 
-TEST_F(OpenClDevices, AProgramThatDoesNotCompileSaysWhere) {
+TEST_F(OpenClDevices, AProgramThatDoesNotCompileIsOneLineThatSaysWhy) {
   const Status status =
-      device().Build({.name = "nonsense", .text = "__kernel int x y;"}, {}).status();
-  EXPECT_EQ(status.code(), Code::kFailedPrecondition);
+      device().Build({.name = "nonsense", .text = "__kernel int x y;\nand more"}, {}).status();
+  EXPECT_EQ(status.code(), Code::kInternal);
   EXPECT_NE(status.message().find("nonsense"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("error: "), std::string::npos) << status.message();
+  EXPECT_EQ(status.message().find('\n'), std::string::npos) << status.message();
 }
 
 TEST_F(OpenClDevices, AKernelThatAProgramLacksIsAStatus) {

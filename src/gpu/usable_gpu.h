@@ -26,7 +26,7 @@ struct TestedGpu {
 };
 
 // The device at that place of ListOpenClDevices(), for weights of these types. kFailedPrecondition:
-// it does not compute what the processor does.
+// it computed something else than the processor does. By any other error it was not compared.
 Result<TestedGpu> OpenTestedGpu(std::size_t place, std::span<const TensorType> types);
 
 }  // namespace troupe

@@ -1,7 +1,8 @@
 // `troupe probe`: how fast this machine reads memory and disk, computes experts, and reaches the
 // cards it has. Shows what was measured before, measures what was not; cards are measured each
-// time.
+// time, and last, as a driver may hang.
 #include <algorithm>
+#include <cstdio>
 #include <string>
 
 #include "base/available_cpus.h"
@@ -43,8 +44,8 @@ class ProbeCommand final : public Command {
     options.AddFlag("--fresh", fresh_, "Measure again what was measured before");
     options
         .Add("--gpu", gpu_,
-             "Cards to test and measure: auto (every card), none, or a part of a device's name or "
-             "platform (auto)")
+             "Cards to test and measure: auto (every card), none (loads no driver, as one may "
+             "hang), or a part of a device's name or platform (auto)")
         .Suggest({"auto", "none"})
         .Type("NAME");
     AddThreadsOption(options, threads_);
@@ -59,13 +60,16 @@ class ProbeCommand final : public Command {
   Status Run() override {
     CostQuestion question{.threads = static_cast<std::uint32_t>(threads_), .fresh = fresh_};
     if (!model_.empty()) TROUPE_RETURN_IF_ERROR(AskAboutModel(question));
-    std::vector<GpuExpertShape> shapes;
-    for (const ExpertLayout& shape : question.shapes) shapes.push_back(OnACard(shape));
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<GpuFigures> cards, FiguresOfGpus(gpu_, shapes));
+    TROUPE_RETURN_IF_ERROR(CheckGpuChoice(gpu_));
     const MachineId machine = ThisMachine();
     CostModelFile file = CostModelFile::Load(machine);
     TROUPE_ASSIGN_OR_RETURN(const MachineCosts costs, AskCosts(question, file));
-    if (json_ != "-") Print(machine, question, costs, cards, file.path());
+    if (json_ != "-") Print(machine, question, costs, file.path());
+    std::fflush(stdout);  // whatever a driver does now
+    std::vector<GpuExpertShape> shapes;
+    for (const ExpertLayout& shape : question.shapes) shapes.push_back(OnACard(shape));
+    const FoundGpus cards = FiguresOfGpus(gpu_, shapes);
+    if (json_ != "-") fmt::print("{}", GpuLines(cards, KeysOf(question)));
     if (json_.empty()) return OkStatus();
     return WriteJson(Record(machine, question, costs, cards, file.path()), json_);
   }
@@ -95,8 +99,7 @@ class ProbeCommand final : public Command {
   }
 
   static void Print(const MachineId& machine, const CostQuestion& question,
-                    const MachineCosts& costs, const std::vector<GpuFigures>& cards,
-                    const std::string& kept) {
+                    const MachineCosts& costs, const std::string& kept) {
     PrintFirst(question, costs);
     fmt::print("machine   {}, {} processors, {} kernels\n", machine.cpu, machine.cpus,
                machine.kernels);
@@ -105,7 +108,6 @@ class ProbeCommand final : public Command {
                When(costs.memory_measured));
     PrintDisk(question, costs);
     for (const ExpertLayout& shape : question.shapes) PrintShape(ShapeKey(shape), costs);
-    for (const GpuFigures& card : cards) fmt::print("{}", GpuLines(card, KeysOf(question)));
     if (!kept.empty()) fmt::print("kept in   {}\n", kept);
   }
 
@@ -156,7 +158,7 @@ class ProbeCommand final : public Command {
   }
 
   Json Record(const MachineId& machine, const CostQuestion& question, const MachineCosts& costs,
-              const std::vector<GpuFigures>& cards, const std::string& kept) const {
+              const FoundGpus& cards, const std::string& kept) const {
     Json record;
     record["model"] = model_.empty() ? Json(nullptr) : Json(model_);
     record["cpu"] = machine.cpu;
@@ -190,9 +192,12 @@ class ProbeCommand final : public Command {
                                    {"measured_now", MeasuredNow(costs, shape)}});
     }
     record["cards"] = Json::Array();
-    for (const GpuFigures& card : cards) {
+    for (const GpuFigures& card : cards.cards) {
       record["cards"].push_back(GpuRecord(card, KeysOf(question)));
     }
+    record["cards_why"] = nullptr;
+    if (!cards.why_none.ok()) record["cards_why"] = cards.why_none.message();
+    if (gpu_ == "none") record["cards_why"] = "--gpu none";
     record["kept_in"] = kept;
     return record;
   }

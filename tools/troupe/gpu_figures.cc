@@ -2,29 +2,36 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "gpu/opencl.h"
 #include "gpu/usable_gpu.h"
 
 namespace troupe {
 namespace {
 
+// Of two common types where no model says which it has: a driver may take seconds to compile one.
 std::vector<TensorType> TypesIn(std::span<const GpuExpertShape> shapes) {
+  if (shapes.empty()) return {TensorType::kQ8_0, TensorType::kQ4_K};
   std::vector<TensorType> types;
   for (const GpuExpertShape& shape : shapes) {
     types.insert(types.end(), shape.types.begin(), shape.types.end());
   }
-  if (!shapes.empty()) return types;
-  for (const TensorTypeInfo& info : AllTensorTypes()) types.push_back(info.type);
+  std::sort(types.begin(), types.end());
+  types.erase(std::unique(types.begin(), types.end()), types.end());
   return types;
 }
 
 Status Measure(std::size_t place, std::span<const GpuExpertShape> shapes, GpuFigures& figures) {
   const MonotonicClock clock;
-  TROUPE_ASSIGN_OR_RETURN(const TestedGpu gpu, OpenTestedGpu(place, TypesIn(shapes)));
-  TROUPE_ASSIGN_OR_RETURN(figures.speeds, ProbeGpu(*gpu.kernels, clock));
+  const Result<TestedGpu> gpu = OpenTestedGpu(place, TypesIn(shapes));
+  if (gpu.ok()) figures.same_bytes = true;
+  if (gpu.status().code() == Code::kFailedPrecondition) figures.same_bytes = false;
+  TROUPE_RETURN_IF_ERROR(gpu.status());
+  TROUPE_ASSIGN_OR_RETURN(figures.speeds, ProbeGpu(*gpu->kernels, clock));
   for (const GpuExpertShape& shape : shapes) {
     TROUPE_ASSIGN_OR_RETURN(const GpuExpertSeconds seconds,
-                            ProbeGpuExpert(*gpu.kernels, shape, clock));
+                            ProbeGpuExpert(*gpu->kernels, shape, clock));
     figures.experts.push_back(seconds);
   }
   return OkStatus();
@@ -45,22 +52,25 @@ std::string WhatWasFound(const GpuFigures& figures) {
 
 }  // namespace
 
-Result<std::vector<GpuFigures>> FiguresOfGpus(const std::string& choice,
-                                              std::span<const GpuExpertShape> shapes) {
-  std::vector<GpuFigures> all;
-  if (choice == "none") return all;
+Status CheckGpuChoice(const std::string& choice) {
+  if (choice == "auto" || choice == "none") return OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<GpuInfo> infos, ListOpenClDevices());
+  return ChooseGpus(infos, choice).status();
+}
+
+FoundGpus FiguresOfGpus(const std::string& choice, std::span<const GpuExpertShape> shapes) {
+  if (choice == "none") return {};
   const auto infos = ListOpenClDevices();
-  if (!infos.ok()) {
-    if (choice == "auto") return all;  // no OpenCL: no devices
-    return infos.status();
+  if (!infos.ok()) return {.why_none = infos.status()};
+  const auto chosen = ChooseGpus(*infos, choice);
+  if (!chosen.ok()) return {.why_none = chosen.status()};
+  FoundGpus found;
+  for (const GpuInfo& info : *infos) found.cards.push_back({.info = info});
+  for (const std::size_t place : *chosen) {
+    found.cards[place].chosen = true;
+    found.cards[place].status = Measure(place, shapes, found.cards[place]);
   }
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<std::size_t> chosen, ChooseGpus(*infos, choice));
-  for (const GpuInfo& info : *infos) all.push_back({.info = info});
-  for (const std::size_t place : chosen) {
-    all[place].chosen = true;
-    all[place].status = Measure(place, shapes, all[place]);
-  }
-  return all;
+  return found;
 }
 
 std::string GpuLines(const GpuFigures& figures, std::span<const std::string> shapes) {
@@ -74,19 +84,24 @@ std::string GpuLines(const GpuFigures& figures, std::span<const std::string> sha
   return lines;
 }
 
+std::string GpuLines(const FoundGpus& found, std::span<const std::string> shapes) {
+  std::string lines;
+  for (const GpuFigures& card : found.cards) lines += GpuLines(card, shapes);
+  if (!found.why_none.ok()) lines += fmt::format("cards     none: {}\n", found.why_none.message());
+  return lines;
+}
+
 Json GpuRecord(const GpuFigures& figures, std::span<const std::string> shapes) {
   Json record = {{"name", figures.info.name},
                  {"platform", figures.info.platform},
                  {"driver", figures.info.driver},
                  {"memory_bytes", figures.info.memory.count()},
                  {"is_processor", figures.info.is_processor},
-                 {"same_bytes", nullptr},
+                 {"same_bytes", figures.same_bytes ? Json(*figures.same_bytes) : Json(nullptr)},
                  {"why_not", figures.status.ok() ? Json(nullptr) : Json(figures.status.message())},
                  {"speeds", nullptr},
                  {"experts", Json::Array()}};
-  if (figures.status.code() == Code::kFailedPrecondition) record["same_bytes"] = false;
   if (figures.speeds) {
-    record["same_bytes"] = true;
     record["speeds"] = {{"in_bytes_per_s", figures.speeds->in_bytes_per_second},
                         {"out_bytes_per_s", figures.speeds->out_bytes_per_second},
                         {"launch_s", figures.speeds->launch_seconds},

@@ -16,6 +16,7 @@ GpuFigures SomeCard() {
 TEST(GpuLines, SaysWhatWasMeasuredOfACardThatComputesTheSameBytes) {
   GpuFigures card = SomeCard();
   card.chosen = true;
+  card.same_bytes = true;
   card.speeds = {.in_bytes_per_second = 24.11e9,
                  .out_bytes_per_second = 22e9,
                  .launch_seconds = 3.2e-6,
@@ -36,8 +37,10 @@ TEST(GpuLines, SaysWhyACardIsNotUsed) {
   EXPECT_EQ(GpuLines(card, {}),
             "card      RTX 3060 (NVIDIA CUDA), 12.0 GiB: RTX 3060 is not used: a gate's form "
             "differs\n");
+  EXPECT_TRUE(GpuRecord(card, {})["same_bytes"].IsNull());  // nobody has compared
+  card.same_bytes = false;
   EXPECT_EQ(GpuRecord(card, {})["same_bytes"], Json(false));
-  // Out of memory it was not compared.
+  card.same_bytes.reset();
   card.status = Status(Code::kResourceExhausted, "out of device memory");
   EXPECT_TRUE(GpuRecord(card, {})["same_bytes"].IsNull());
   EXPECT_EQ(GpuRecord(card, {})["why_not"], Json("out of device memory"));
@@ -71,7 +74,25 @@ TEST(GpuLines, HaveOneForEachShapeOfExperts) {
   EXPECT_EQ(experts[0]["further_row_s"], Json(3e-6));
 }
 
-TEST(FiguresOfGpus, OfNoneAreNone) { EXPECT_TRUE(FiguresOfGpus("none", {})->empty()); }
+TEST(GpuLines, SayWhyThereIsNoCard) {
+  const FoundGpus none{.why_none = Status(Code::kNotFound, "no OpenCL: built without its headers")};
+  EXPECT_EQ(GpuLines(none, {}), "cards     none: no OpenCL: built without its headers\n");
+  EXPECT_EQ(GpuLines(FoundGpus{.cards = {SomeCard(), SomeCard()}}, {}),
+            GpuLines(SomeCard(), {}) + GpuLines(SomeCard(), {}));
+}
+
+TEST(FiguresOfGpus, OfNoneAreNoneAndNotLookedFor) {
+  const FoundGpus found = FiguresOfGpus("none", {});
+  EXPECT_TRUE(found.cards.empty());
+  EXPECT_TRUE(found.why_none.ok());
+  EXPECT_EQ(GpuLines(found, {}), "");
+}
+
+TEST(CheckGpuChoice, RefusesANameThatNoDeviceHas) {
+  EXPECT_TRUE(CheckGpuChoice("auto").ok());
+  EXPECT_TRUE(CheckGpuChoice("none").ok());
+  EXPECT_EQ(CheckGpuChoice("no such card").code(), Code::kNotFound);
+}
 
 }  // namespace
 }  // namespace troupe
