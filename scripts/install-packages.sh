@@ -22,12 +22,12 @@ declare -A purpose=(
   [machine]='to make a bare Debian in a folder'
   [deb]='to make a Debian package'
 )
-# a|b: the first that the system's release has. a?: left out where it has none. VERSION is that of its clang.
+# a|b: the first that the system's release has. a?: optional, left out where the release has none or it cannot be installed. VERSION is that of its clang.
 declare -A packages=(
   [run]='g++ cmake ninja-build pkg-config
     libboost1.81-dev|libboost1.83-dev libcli11-dev libcurl4-openssl-dev libedit-dev libeigen3-dev libfmt-dev libgrpc++-dev libhwy-dev liblemon-dev libpcre2-dev libprotobuf-dev libssl-dev liburing-dev libxxhash-dev libzstd-dev
-    nlohmann-json3-dev prometheus-cpp-dev protobuf-compiler'
-  [test]='libgtest-dev libgmock-dev etcd-client etcd-server iproute2 kubernetes-client? openssl prometheus python3 python3-jinja2 python3-jsonschema python3-numpy zstd ccache mold'
+    nlohmann-json3-dev opencl-c-headers? prometheus-cpp-dev protobuf-compiler'
+  [test]='libgtest-dev libgmock-dev etcd-client etcd-server iproute2 kubernetes-client? ocl-icd-libopencl1? openssl pocl-opencl-icd? prometheus python3 python3-jinja2 python3-jsonschema python3-numpy zstd ccache mold'
   [benches]='libbenchmark-dev'
   [clang]='clang libclang-rt-VERSION-dev'
   [check]='clang-format python3'
@@ -81,6 +81,11 @@ name_here() {
 [ "$#" -gt 0 ] || set -- run
 missing=()
 optional=()
+spare=  # set where nothing but optional packages is missing: what cannot be installed is then no error
+go_without() {
+  echo "going on without ${missing[*]} (optional): $1"
+  exit 0
+}
 for group in "$@"; do
   if [ -z "${packages[$group]:-}" ]; then
     echo "install-packages.sh: '$group' is no group; there are: ${!packages[*]}" >&2
@@ -100,18 +105,22 @@ if [ "${#missing[@]}" -eq 0 ]; then
     if to_be_had "$package"; then missing+=("$package"); fi
   done
   [ "${#missing[@]}" -eq 0 ] && exit 0
-  echo "missing where this release has it: ${missing[*]}"
+  spare=1
   optional=()
 fi
 
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
   if ! command -v sudo >/dev/null; then
+    [ -n "$spare" ] && go_without 'needs root or sudo'
     echo "install-packages.sh: run as root, or install sudo" >&2
     exit 1
   fi
   as_root=(sudo)
+  # Nobody is asked for a password for what is not needed.
+  if [ -n "$spare" ] && ! sudo -n true 2>/dev/null; then go_without 'needs root'; fi
 fi
+[ -n "$spare" ] && echo "missing where this release has it: ${missing[*]}"
 echo "installing them with ${as_root[*]:+sudo }apt-get"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -126,6 +135,7 @@ install_missing() {
   apt_get install -y --no-install-recommends "${names[@]}"
 }
 if ! install_missing | scripts/progress.sh packages "$log"; then
+  [ -n "$spare" ] && go_without 'apt-get could not install that'
   tail -n 20 "$log" >&2
   echo "install-packages.sh: apt-get could not install ${missing[*]}" >&2
   exit 1

@@ -13,6 +13,7 @@ import sys
 # Libraries of others, by the beginning of an include, and who may include them.
 OWNERS = {
     "boost/": {"http"},
+    "CL/": {"gpu"},
     "Eigen/": {"expert_gate", "lab"},
     "grpc": {"cluster_etcd", "cluster_transport"},
     "hwy/": {"kernels"},

@@ -23,13 +23,18 @@ class PlanCommandTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.cache = self.folder / "cache"
+        # PoCL keeps what it has compiled, and there may be no home.
+        self.variables = {"XDG_CACHE_HOME": str(self.cache), "POCL_CACHE_DIR": str(self.folder / "pocl")}
+
+    def environment(self):
+        return {**os.environ, **self.variables}
 
     def troupe(self, command, *arguments, code=0, text=""):
         """One thread: tests run beside each other."""
         threads = () if "--threads" in arguments else ("--threads", 1)
         done = subprocess.run([TROUPE, *map(str, (command, *arguments, *threads))],
                               input=text, capture_output=True, text=True, check=False,
-                              env={**os.environ, "XDG_CACHE_HOME": str(self.cache)})
+                              env=self.environment())
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
@@ -83,9 +88,66 @@ class Probe(PlanCommandTest):
             self.assertFalse(part.pop("measured_now"))
         for part in (first["memory"], first["disk"], *first["experts"]):
             self.assertTrue(part.pop("measured_now"))
+        del first["cards"], second["cards"]  # measured each time
         self.assertEqual(first, second)
         self.assertIn("measured before", self.troupe("probe", TINY).stdout)
         self.assertEqual([str(path) for path in self.saved()], [first["kept_in"]])
+
+    def test_measures_the_card_that_it_is_told(self):
+        found = self.record("probe")
+        refused = []
+        for name in dict.fromkeys(card["name"] for card in found["cards"]):
+            told = self.record("probe", TINY, "--gpu", name)["cards"]
+            card = next((card for card in told if card["name"] == name and card["speeds"]), None)
+            if card:
+                break
+            refused += [card["why_not"] for card in told if card["name"] == name]
+        else:
+            why = f"no device computes: {refused or found['cards_why']}"
+            if "TROUPE_EXPECT_GPU" in os.environ:
+                self.fail(why)
+            self.skipTest(why + "; pocl-opencl-icd has one")
+        self.assertTrue(card["same_bytes"], card)
+        for figure in ("in_bytes_per_s", "out_bytes_per_s", "launch_s", "round_trip_s"):
+            self.assertGreater(card["speeds"][figure], 0)
+        self.assertRegex(card["experts"][0]["shape"], r"^Q8_0 \d+x\d+, ")
+        self.assertGreater(card["experts"][0]["first_row_s"], 0)
+        self.assertIn(f"card      {name} (", self.troupe("probe", TINY, "--gpu", name.upper()).stdout)
+
+    def test_without_opencl_it_says_why_there_is_no_card(self):
+        (self.folder / "libOpenCL.so.1").write_text("found first, and no library")
+        self.variables["LD_LIBRARY_PATH"] = str(self.folder)
+        found = self.record("probe")
+        self.assertEqual(found["cards"], [])
+        self.assertRegex(found["cards_why"], "^no OpenCL: .")
+        self.assertIn(f"\ncards     none: {found['cards_why']}\n", self.troupe("probe").stdout)
+
+    def test_a_driver_that_hangs_takes_nothing_but_the_cards_with_it(self):
+        os.mkfifo(self.folder / "libOpenCL.so.1")  # which nobody writes: it is never opened
+        self.variables["LD_LIBRARY_PATH"] = str(self.folder)
+        hung = subprocess.Popen([TROUPE, "probe", TINY, "--threads", "1"], stdout=subprocess.PIPE, text=True,
+                                env=self.environment())
+        try:
+            lines = [hung.stdout.readline()]
+            while lines[-1] and not lines[-1].startswith("kept in"):
+                lines.append(hung.stdout.readline())
+        finally:
+            hung.kill()
+            hung.communicate()
+        self.assertRegex("".join(lines), r"\nmemory (.*\n)+disk (.*\n)+expert (.*\n)+kept in   ")
+        after = self.record("probe", TINY, "--gpu", "none")
+        self.assertEqual((after["cards"], after["cards_why"]), ([], "--gpu none"))
+        self.assertFalse(after["memory"]["measured_now"])
+
+    def test_a_driver_that_computes_on_the_processor_is_named_and_not_measured(self):
+        for card in self.record("probe")["cards"]:
+            if card["is_processor"]:
+                self.assertIsNone(card["speeds"])
+                self.assertIn("computes on the processor, not measured", self.troupe("probe").stdout)
+
+    def test_without_cards_none_is_looked_for(self):
+        self.assertEqual(self.record("probe", "--gpu", "none")["cards"], [])
+        self.assertNotIn("card ", self.troupe("probe", "--gpu", "none").stdout)
 
     def test_measures_again_when_asked_to(self):
         self.record("probe", TINY)
@@ -134,6 +196,8 @@ class Probe(PlanCommandTest):
             done = self.troupe("probe", *arguments, code=code)
             self.assertIn(words, done.stderr)
             self.assertEqual(len(done.stderr.splitlines()), 1)
+        # Where there is no OpenCL, that is what is wrong.
+        self.assertRegex(self.troupe("probe", "--gpu", "no-such", code=1).stderr, "^.*(no device is called 'no-such'|no OpenCL).*\n$")
         self.assertEqual(self.saved(), [])
 
 

@@ -1,5 +1,6 @@
-// Rows of any type for tests and benchmarks: random codes and packed scales, every bit pattern of
-// them, with block scales (and plain numbers) that are finite and of ordinary size.
+// Rows of any type for tests, benchmarks and the test of a device: random codes and packed scales,
+// every bit pattern of them, with block scales (and plain numbers) that are finite and of ordinary
+// size.
 #pragma once
 
 #include <cstddef>

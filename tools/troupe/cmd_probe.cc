@@ -1,6 +1,8 @@
-// `troupe probe`: how fast this machine reads memory and disk and computes experts. Shows what was
-// measured before, measures what was not.
+// `troupe probe`: how fast this machine reads memory and disk, computes experts, and reaches the
+// cards it has. Shows what was measured before, measures what was not; cards are measured each
+// time, and last, as a driver may hang.
 #include <algorithm>
+#include <cstdio>
 #include <string>
 
 #include "base/available_cpus.h"
@@ -11,6 +13,7 @@
 #include "runtime/model_store.h"
 #include "runtime/model_work.h"
 #include "troupe/commands.h"
+#include "troupe/gpu_figures.h"
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 
@@ -39,6 +42,12 @@ class ProbeCommand final : public Command {
         .Suggest({"none"})
         .Type("FILE");
     options.AddFlag("--fresh", fresh_, "Measure again what was measured before");
+    options
+        .Add("--gpu", gpu_,
+             "Cards to test and measure: auto (every card), none (loads no driver, as one may "
+             "hang), or a part of a device's name or platform (auto)")
+        .Suggest({"auto", "none"})
+        .Type("NAME");
     AddThreadsOption(options, threads_);
     AddJsonOption(options, json_);
   }
@@ -51,12 +60,18 @@ class ProbeCommand final : public Command {
   Status Run() override {
     CostQuestion question{.threads = static_cast<std::uint32_t>(threads_), .fresh = fresh_};
     if (!model_.empty()) TROUPE_RETURN_IF_ERROR(AskAboutModel(question));
+    TROUPE_RETURN_IF_ERROR(CheckGpuChoice(gpu_));
     const MachineId machine = ThisMachine();
     CostModelFile file = CostModelFile::Load(machine);
     TROUPE_ASSIGN_OR_RETURN(const MachineCosts costs, AskCosts(question, file));
     if (json_ != "-") Print(machine, question, costs, file.path());
+    std::fflush(stdout);  // whatever a driver does now
+    std::vector<GpuExpertShape> shapes;
+    for (const ExpertLayout& shape : question.shapes) shapes.push_back(OnACard(shape));
+    const FoundGpus cards = FiguresOfGpus(gpu_, shapes);
+    if (json_ != "-") fmt::print("{}", GpuLines(cards, KeysOf(question)));
     if (json_.empty()) return OkStatus();
-    return WriteJson(Record(machine, question, costs, file.path()), json_);
+    return WriteJson(Record(machine, question, costs, cards, file.path()), json_);
   }
 
  private:
@@ -68,6 +83,19 @@ class ProbeCommand final : public Command {
     question.shapes = DistinctShapes(model, measure.experts);
     question.disk_file = container.empty() ? model.path() : container;
     return OkStatus();
+  }
+
+  static GpuExpertShape OnACard(const ExpertLayout& shape) {
+    const auto& [gate, up, down] = shape.matrices;
+    return {.types = {gate.type, up.type, down.type},
+            .width = static_cast<std::uint32_t>(gate.cols),
+            .ff = static_cast<std::uint32_t>(gate.rows)};
+  }
+
+  static std::vector<std::string> KeysOf(const CostQuestion& question) {
+    std::vector<std::string> keys;
+    for (const ExpertLayout& shape : question.shapes) keys.push_back(ShapeKey(shape));
+    return keys;
   }
 
   static void Print(const MachineId& machine, const CostQuestion& question,
@@ -130,7 +158,7 @@ class ProbeCommand final : public Command {
   }
 
   Json Record(const MachineId& machine, const CostQuestion& question, const MachineCosts& costs,
-              const std::string& kept) const {
+              const FoundGpus& cards, const std::string& kept) const {
     Json record;
     record["model"] = model_.empty() ? Json(nullptr) : Json(model_);
     record["cpu"] = machine.cpu;
@@ -163,11 +191,18 @@ class ProbeCommand final : public Command {
                                    {"further_row_s", Figure(cost->further_row)},
                                    {"measured_now", MeasuredNow(costs, shape)}});
     }
+    record["cards"] = Json::Array();
+    for (const GpuFigures& card : cards.cards) {
+      record["cards"].push_back(GpuRecord(card, KeysOf(question)));
+    }
+    record["cards_why"] = nullptr;
+    if (!cards.why_none.ok()) record["cards_why"] = cards.why_none.message();
+    if (gpu_ == "none") record["cards_why"] = "--gpu none";
     record["kept_in"] = kept;
     return record;
   }
 
-  std::string model_, container_, json_;
+  std::string model_, container_, json_, gpu_ = "auto";
   std::size_t threads_ = AvailableCpus();
   bool fresh_ = false;
 };

@@ -1,0 +1,100 @@
+#include "gpu/kernel_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gpu/kernel_text.h"
+#include "quant/block_formats.h"
+#include "quant/exp_reference.h"
+#include "quant/gate_reference.h"
+#include "quant/panel_layout.h"
+
+namespace troupe {
+namespace {
+
+void DefineWord(std::string& text, std::string_view name, std::string_view value) {
+  text += fmt::format("#define {} {}\n", name, value);
+}
+void DefineCount(std::string& text, std::string_view name, std::size_t value) {
+  DefineWord(text, name, fmt::format("{}u", value));
+}
+void DefineFloat(std::string& text, std::string_view name, float value) {
+  DefineWord(text, name, fmt::format("({:a}f)", value));
+}
+
+// Plain, not unsigned, where the preprocessor or a product of integers reads them.
+template <typename Block>
+void DefineBlock(std::string& text) {
+  using Layout = PanelLayout<Block>;
+  DefineWord(text, "PRODUCT_BLOCKS", "1");
+  DefineWord(text, "CODE_BITS", fmt::format("{}", Layout::kBits));
+  DefineWord(text, "D_BYTES", fmt::format("{}", sizeof(Block::d)));
+  DefineWord(text, "HAS_MIN", Block::kHasMin ? "1" : "0");
+  DefineWord(text, "SCALE_BYTES", fmt::format("{}", kScaleBytes<Block>));
+  DefineWord(text, "RUNS", fmt::format("{}", kScaleCols<Block> < kGroupCols ? 2 : 1));
+  DefineCount(text, "RECORD_GROUPS", Layout::kGroups);
+  DefineCount(text, "RECORD_BYTES", Layout::kRecordBytes);
+  DefineCount(text, "MIN_AT", Layout::kMin);
+  DefineCount(text, "SCALES_AT", Layout::kScales);
+  DefineCount(text, "CODES_AT", Layout::kCodes);
+  DefineCount(text, "GROUP_BYTES", Layout::kGroupBytes);
+  static_assert(kGroupCols / kScaleCols<Block> <= 2 && Layout::kCodes % 4 == 0 &&
+                Layout::kRecordBytes % 4 == 0);
+  int offset = Block::kOffset;
+  if constexpr (kHasLevels<Block>) {
+    offset = -*std::min_element(Block::kLevels.begin(), Block::kLevels.end());
+    std::string levels;
+    for (const int level : Block::kLevels) levels += fmt::format("{}, ", level + offset);
+    DefineWord(text, "LEVELS", levels);
+  }
+  DefineWord(text, "OFFSET", fmt::format("{}", offset));
+}
+
+std::string Complete(std::string constants) {
+  constants += kOpenClNamesText;
+  constants += kExactKernelsText;
+  return constants;
+}
+
+}  // namespace
+
+GpuSource ProductSource(TensorType type) {
+  std::string text;
+  DefineCount(text, "TILE", kGpuTile);
+  DefineCount(text, "SLICES", kGpuSlices);
+  if (WithBlockType(type, [&]<typename Block>() { DefineBlock<Block>(text); })) {
+    DefineWord(text, fmt::format("SCALES_{}", Name(type)), "1");
+  } else {
+    DefineWord(text, "PRODUCT_NUMBERS", "1");
+    DefineWord(text, fmt::format("NUMBERS_{}", Name(type)), "1");
+    DefineCount(text, "NUMBER_BYTES", RowBytes(type, 1).count());
+  }
+  return {.name = std::string(Name(type)), .text = Complete(std::move(text))};
+}
+
+GpuSource CommonSource() {
+  using C = ExpConstants;
+  std::string text;
+  DefineCount(text, "GROUP_ITEMS", kGpuGroupItems);
+  DefineFloat(text, "EXP_LOWEST", C::kLowest);
+  DefineFloat(text, "EXP_HIGHEST", C::kHighest);
+  DefineFloat(text, "EXP_LOG2E", C::kLog2E);
+  DefineFloat(text, "EXP_LN2_HIGH", C::kLn2High);
+  DefineFloat(text, "EXP_LN2_LOW", C::kLn2Low);
+  DefineFloat(text, "EXP_ROUND", C::kRound);
+  DefineFloat(text, "EXP_C2", C::kC2);
+  DefineFloat(text, "EXP_C3", C::kC3);
+  DefineFloat(text, "EXP_C4", C::kC4);
+  DefineFloat(text, "EXP_C5", C::kC5);
+  DefineFloat(text, "EXP_C6", C::kC6);
+  DefineFloat(text, "GATE_LIMIT", kGateLimit);
+  DefineFloat(text, "GATE_SLOPE", kGateSlope);
+  DefineFloat(text, "GELU_SLOPE", kGeluSlope);
+  DefineFloat(text, "GELU_CUBE", kGeluCube);
+  DefineCount(text, "FORM_SILU", static_cast<std::size_t>(GateForm::kSilu));
+  DefineCount(text, "FORM_GELU", static_cast<std::size_t>(GateForm::kGelu));
+  return {.name = "common", .text = Complete(std::move(text))};
+}
+
+}  // namespace troupe

@@ -1,0 +1,11 @@
+// The folder's .cl files as text, which its CMakeLists.txt makes C++ of.
+#pragma once
+
+#include <string_view>
+
+namespace troupe {
+
+extern const std::string_view kOpenClNamesText;   // names_opencl.cl
+extern const std::string_view kExactKernelsText;  // exact_kernels.cl
+
+}  // namespace troupe

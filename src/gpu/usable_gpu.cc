@@ -1,0 +1,57 @@
+#include "gpu/usable_gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "gpu/opencl.h"
+#include "gpu/self_test.h"
+
+namespace troupe {
+namespace {
+
+// Letters of ASCII alone: names of devices have no others.
+std::string InSmallLetters(std::string_view text) {
+  std::string small(text);
+  for (char& c : small) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return small;
+}
+
+bool HasText(const GpuInfo& info, std::string_view text) {
+  const std::string part = InSmallLetters(text);
+  return InSmallLetters(info.name).find(part) != std::string::npos ||
+         InSmallLetters(info.platform).find(part) != std::string::npos;
+}
+
+}  // namespace
+
+Result<std::vector<std::size_t>> ChooseGpus(std::span<const GpuInfo> infos,
+                                            std::string_view choice) {
+  std::vector<std::size_t> chosen;
+  if (choice == "none") return chosen;
+  const bool every_card = choice == "auto";
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    if (every_card ? !infos[i].is_processor : HasText(infos[i], choice)) chosen.push_back(i);
+  }
+  if (!chosen.empty() || every_card) return chosen;
+  std::string there;
+  for (const GpuInfo& info : infos) {
+    there += fmt::format("{}'{}'", there.empty() ? "" : ", ", info.name);
+  }
+  return Error(Code::kNotFound, "no device is called '{}'; there is {}", choice,
+               there.empty() ? "none" : there);
+}
+
+Result<TestedGpu> OpenTestedGpu(std::size_t place, std::span<const TensorType> types) {
+  TestedGpu gpu;
+  TROUPE_ASSIGN_OR_RETURN(gpu.device, OpenOpenClDevice(place));
+  TROUPE_ASSIGN_OR_RETURN(GpuKernels kernels, GpuKernels::Build(*gpu.device, types));
+  gpu.kernels = std::make_unique<GpuKernels>(std::move(kernels));
+  TROUPE_RETURN_IF_ERROR(TestGpu(*gpu.kernels, types));
+  return gpu;
+}
+
+}  // namespace troupe

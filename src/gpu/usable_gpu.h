@@ -1,0 +1,32 @@
+// From what a person asked for to a device that may compute: which of those that are there is
+// meant, and one of them opened, its kernels built, and tested.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/tensor_type.h"
+#include "gpu/device.h"
+#include "gpu/kernels.h"
+
+namespace troupe {
+
+// Places in the list: for "auto" every card, and no driver that computes on the processor; for
+// "none" no device; else those with the text in their name or platform, in any case of letters.
+// kNotFound where no device has it; the message names those that there are.
+Result<std::vector<std::size_t>> ChooseGpus(std::span<const GpuInfo> infos,
+                                            std::string_view choice);
+
+struct TestedGpu {
+  std::unique_ptr<GpuDevice> device;
+  std::unique_ptr<GpuKernels> kernels;  // after the device, which must outlive them
+};
+
+// The device at that place of ListOpenClDevices(), for weights of these types. kFailedPrecondition:
+// it computed something else than the processor does. By any other error it was not compared.
+Result<TestedGpu> OpenTestedGpu(std::size_t place, std::span<const TensorType> types);
+
+}  // namespace troupe
