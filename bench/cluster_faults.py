@@ -70,6 +70,7 @@ class Hurt:
 
     def hurt(self, kind, i):
         """That kind of fault, within: of etcd, of the node that leads, or else of node i."""
+        self.users.suffering = f"{kind}, node {i} if of one"
         what, _, whom = kind.partition(" ")
         if whom == "etcd":
             return self.etcd_hurt(what)

@@ -198,6 +198,8 @@ async def ask(base, body, token_came=lambda: None, choice_came=lambda choice: No
                 finished = True
                 break
             event = json.loads(line[6:])
+            if "error" in event:
+                raise ConnectionError(event["error"]["message"])
             for choice in event.get("choices", []):
                 if choice["text"]:
                     first = first or time.monotonic() - start

@@ -19,7 +19,9 @@ class Users:
         self.sampled = sampled  # prompts whose answers are drawn, from a seed; the others take the likeliest token
         self.asked = self.lost = self.wrong = self.broken = self.asked_again = 0
         self.came = []  # when each token did
+        self.suffering = ""  # what is done to nodes just now
         self.deaths = [0] * count
+        self.whys = {}  # by user's thread: why the last answer that did not come did not
         self.away = [False] * count
         self.changed = threading.Condition()
         self.done = threading.Event()
@@ -63,10 +65,15 @@ class Users:
             body = {"prompt": prompt, "max_tokens": self.tokens, "ignore_eos": True,
                     **({"temperature": 0.8, "seed": 1} if prompt in self.sampled else {"temperature": 0})}
             return await asyncio.wait_for(ask(self.nodes[i].base, body, self.token_came), LONGEST)
+        start, suffering = time.monotonic(), self.suffering
         try:
-            return asyncio.run(one())[2]
-        except Exception:
-            return None
+            text = asyncio.run(one())[2]
+            why = "it ended before its end"
+        except Exception as fault:
+            text, why = None, repr(fault)
+        if text is None:
+            self.whys[threading.get_ident()] = f"node {i}, {time.monotonic() - start:.1f} s after it was asked for, begun under '{suffering}': {why}"
+        return text
 
     def token_came(self):
         self.came.append(time.monotonic())
@@ -101,6 +108,8 @@ class Users:
             self.asked += 1
             self.asked_again += died > 0 and text is not None
             self.lost += text is None
+            if text is None:
+                print(f"lost: {self.whys[threading.get_ident()]}", flush=True)
             self.wrong += text is not None and text != self.expected[prompt]
 
     def speed(self, first, last):
