@@ -72,7 +72,7 @@ class Users:
         except Exception as fault:
             text, why = None, repr(fault)
         if text is None:
-            self.whys[threading.get_ident()] = f"node {i}, {time.monotonic() - start:.1f} s after it was asked for, begun under '{suffering}': {why}"
+            self.whys[threading.get_ident()] = f"node {i}, {time.monotonic() - start:.1f} s after it was asked for, the last fault before: '{suffering}': {why}"
         return text
 
     def token_came(self):

@@ -80,7 +80,7 @@ TEST_F(GpuOrder, RowsThatWereRefusedAreThereForNoExpert) {
 }
 
 TEST(GpuExpertMemory, IsWhatItSays) {
-  // 3 rows of 64: twice as floats, once in 8 bits; of 96 likewise; and a list of them.
+  // Three rows: 64 wide as floats, once more as floats, and in 8 bits; the same 96 wide; a list.
   const std::uint64_t floats = 3 * 64 * 4 * 2 + 3 * 96 * 4 * 2, groups = 3 * 48 * (2 + 3);
   EXPECT_EQ(GpuExpertMlp::BytesFor({.width = 64, .ff = 96, .rows = 3}),
             Bytes(floats + groups + 3 * 4));

@@ -27,7 +27,7 @@ class RecordingGpu final : public GpuDevice {
 
   std::vector<Work> works;
   int refuse_after =
-      -1;  // so many pieces of work are taken, then one is refused; negative: none is
+      -1;  // pieces of work that are taken before one is refused; negative: none is refused
 
   const GpuInfo& info() const override { return info_; }
   Result<std::unique_ptr<GpuBuffer>> Allocate(Bytes size) override {

@@ -55,7 +55,7 @@ class OwnRun {
   std::optional<Generation> generation;  // until it is stopped
 
  private:
-  // At most so many tokens in the prefix cache. True: fewer than was believed, which is told once.
+  // The prefix cache had `most` tokens or fewer. True the first time that this is less than believed.
   bool Finds(std::size_t most) {
     if (most + KnownPrefixes::kTile >= kept_) return false;
     kept_ = 0;

@@ -29,8 +29,8 @@ class ReadingLine {
     return runs_.insert(runs_.end(), std::move(left));
   }
 
-  // So many of the run's tokens are left, as far as that are fewer than before. While others are
-  // read before it, the rest was found in the prefix cache.
+  // The run has `tokens` left to read, if that is fewer than before. While others are read before
+  // it, the rest was found in the prefix cache.
   void Read(Place run, std::size_t tokens, Nanos now) {
     const std::size_t read = (*run)->own_tokens - std::min(tokens, (*run)->own_tokens);
     (*run)->own_tokens -= read;
@@ -43,8 +43,8 @@ class ReadingLine {
     }
   }
 
-  // So many of the run's tokens are left, as far as that are more than it came with: less of it was
-  // found in the prefix cache than was believed.
+  // The run has `tokens` left to read, if that is more than it came with: the prefix cache had less
+  // of it than was believed.
   void Grow(Place run, std::size_t tokens, Nanos now) {
     const std::size_t more = tokens - std::min(tokens, (*run)->own_tokens);
     (*run)->own_tokens += more;
