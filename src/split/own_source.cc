@@ -55,7 +55,8 @@ class OwnRun {
   std::optional<Generation> generation;  // until it is stopped
 
  private:
-  // The prefix cache had `most` tokens or fewer. True the first time that this is less than believed.
+  // The prefix cache had `most` tokens or fewer. True the first time that this is below what was
+  // believed.
   bool Finds(std::size_t most) {
     if (most + KnownPrefixes::kTile >= kept_) return false;
     kept_ = 0;
