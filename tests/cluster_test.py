@@ -419,7 +419,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual(node.process.wait(LONGEST), 1)
         node.reader.join(LONGEST)
         for text in said:
-            self.assertIn(text, node.said[-1])
+            self.assertIn(text, node.said[-1], "".join(node.said))
 
     def test_a_newcomer_that_does_not_fit_ends_with_one_clear_line_and_the_cluster_is_unharmed(self):
         self.start(2)

@@ -15,7 +15,7 @@ OWNERS = {
     "boost/": {"http"},
     "CL/": {"gpu"},
     "Eigen/": {"expert_gate", "lab"},
-    "grpc": {"cluster_etcd", "cluster_transport"},
+    "grpc": {"cluster_etcd", "cluster_grpc", "cluster_transport"},
     "hwy/": {"kernels"},
     "lemon/": {"placement"},
     "liburing": {"io"},

@@ -1,36 +1,19 @@
 #include "cluster/etcd/etcd_store.h"
 
-#include <grpc/support/log.h>
 #include <grpcpp/alarm.h>
 
 #include <map>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "base/log.h"
 #include "base/mutex.h"
 #include "cluster/etcd/etcd_call.h"
 #include "cluster/etcd/etcd_channel.h"
+#include "cluster/grpc/grpc_use.h"
 
 namespace troupe {
-namespace {
-
-// What goes wrong comes back as a status; gRPC would write it to stderr as well, at each attempt.
-// Only what it says as it stops the program for a bug is passed on.
-void QuietGrpcsLog() {
-  gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
-  gpr_set_log_function([](gpr_log_func_args* line) {
-    const std::string_view message(line->message);
-    if (message.starts_with("assertion failed")) {
-      LogWarning("gRPC: {}:{}: {}", line->file, line->line, message);
-    }
-  });
-}
-
-}  // namespace
 
 class EtcdStore::Impl {
  public:
@@ -105,6 +88,7 @@ class EtcdStore::Impl {
     }
   }
 
+  const GrpcUse use_;  // of all below
   const Nanos timeout_;
   const Listener listener_;
   std::vector<EtcdChannel> channels_;
@@ -121,7 +105,7 @@ class EtcdStore::Impl {
 
 Result<std::unique_ptr<EtcdStore>> EtcdStore::Open(const EtcdOptions& options, Listener listener) {
   if (options.endpoints.empty()) return InvalidArgument("etcd: no endpoints");
-  QuietGrpcsLog();
+  QuietGrpc();
   TROUPE_ASSIGN_OR_RETURN(const auto credentials, CredentialsFor(options.tls));
   return std::unique_ptr<EtcdStore>(
       new EtcdStore(std::make_unique<Impl>(options, credentials, std::move(listener))));

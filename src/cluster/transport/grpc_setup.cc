@@ -2,7 +2,6 @@
 
 #include <grpc/grpc_security_constants.h>
 #include <grpc/impl/codegen/grpc_types.h>
-#include <grpc/support/log.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/resource_quota.h>
@@ -11,11 +10,10 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/log.h"
+#include "cluster/grpc/grpc_use.h"
 #include "cluster/transport/listen_error.h"
 #include "io/text_file.h"
 
@@ -23,13 +21,6 @@ namespace troupe {
 namespace {
 
 using GrpcArguments = std::vector<std::pair<const char*, int>>;
-
-void TakeLine(gpr_log_func_args* line) {
-  const std::string_view message(line->message);
-  if (message.starts_with("assertion failed")) {
-    LogWarning("gRPC: {}:{}: {}", line->file, line->line, message);
-  }
-}
 
 int Millis(std::chrono::milliseconds time) { return static_cast<int>(time.count()); }
 
@@ -47,11 +38,6 @@ GrpcArguments CommonArguments(const TransportOptions& options) {
 }
 
 }  // namespace
-
-void QuietGrpc() {
-  gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
-  gpr_set_log_function(TakeLine);
-}
 
 Result<GrpcSetup> GrpcSetup::For(const TransportOptions& options) {
   QuietGrpc();
@@ -113,6 +99,8 @@ std::shared_ptr<grpc::Channel> GrpcSetup::ChannelTo(const std::string& address) 
   GrpcArguments arguments = CommonArguments(options_);
   arguments.insert(arguments.end(),
                    {{GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(options_.most_frame)},
+                    // Never tried again, but its pause after a failure keeps gRPC's threads alive.
+                    {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100},
                     {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, Millis(options_.connect_time)},
                     {GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1},
                     {GRPC_ARG_ENABLE_RETRIES, 0},

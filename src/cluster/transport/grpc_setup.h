@@ -1,5 +1,5 @@
-// gRPC as links need it: servers and channels with their credentials and settings, and its log. Its
-// types are only named here.
+// gRPC as links need it: servers and channels with their credentials and settings. Its types are
+// only named here.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,6 @@ class ServerCredentials;
 }  // namespace grpc
 
 namespace troupe {
-
-// Keeps gRPC's log from the program's output; all of it that users should know comes as a Status.
-// What it says as it stops the program for a bug is a warning of ours. Before the first use of gRPC
-// in a process; again does no harm.
-void QuietGrpc();
 
 class GrpcSetup {
  public:

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "cluster/grpc/grpc_use.h"
 #include "cluster/transport/grpc_setup.h"
 #include "cluster/transport/grpc_values.h"
 #include "cluster/transport/later_tasks.h"
@@ -331,6 +332,7 @@ class GrpcStreams final : public FrameStreams {
     queue_->Shutdown();
   }
 
+  const GrpcUse use_;  // of all below
   const GrpcSetup setup_;
   const MonotonicClock clock_;
   grpc::AsyncGenericService service_;
