@@ -2,6 +2,7 @@
 Needs root. What runs on them is cluster's part.
 """
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -18,6 +19,7 @@ def run(*words):
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"cluster: {' '.join(map(str, words))}: {done.stderr.strip()}")
+    return done.stdout
 
 
 class Machines:
@@ -69,11 +71,19 @@ class Machines:
                     "latency", "200ms")
 
     def cut(self, i, way):
-        """What machine i sends ("out") or gets ("in") is lost, or nothing ("none")."""
-        for name, space, device in (("out", ["-n", self.space(i)], f"tb-in{i}"), ("in", [], f"tb-out{i}")):
-            subprocess.run(["tc", *space, "qdisc", "del", "dev", device, "root"], capture_output=True)
-            if name == way:
-                run("tc", *space, "qdisc", "add", "dev", device, "root", "pfifo", "limit", "0")
+        """What machine i sends ("out") or gets ("in") is lost on its way, or nothing ("none"). If its own device
+        dropped what it sends, its system would know, and give up the connections that suffer after 5 to 8 s."""
+        outside = f"tb-out{i}"
+        lost = "on" if way == "out" else "off"  # a locked port takes only from senders that the bridge knows to be there
+        run("ip", "link", "set", "dev", outside, "type", "bridge_slave", "learning", "off" if way == "out" else "on", "locked", lost)
+        if way == "out":
+            subprocess.run(["bridge", "fdb", "del", self.hardware_address(i), "dev", outside, "master"], capture_output=True)
+        subprocess.run(["tc", "qdisc", "del", "dev", outside, "root"], capture_output=True)
+        if way == "in":
+            run("tc", "qdisc", "add", "dev", outside, "root", "pfifo", "limit", "0")
+
+    def hardware_address(self, i):
+        return json.loads(run("ip", "-n", self.space(i), "-j", "link", "show", f"tb-in{i}"))[0]["address"]
 
     def blackhole(self, i, other, on):
         """What machine i sends to machine `other` is lost, or is not any more; all else reaches it as before."""

@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -184,6 +185,20 @@ class ClusterNet(unittest.TestCase):
                 self.unreachable(way[0], way[1:], False)
             self.wait_until_settled()
         self.ask_all()
+
+    def test_an_answer_that_ends_while_its_node_is_cut_off_comes_once_the_link_is_back(self):
+        node = Node(self.machines, 0, TROUPE, self.model, ["--ctx", 512, "--slots", 10, "--link", SLOW_DISK])
+        self.addCleanup(node.end)
+        begun = threading.Event()
+        body = {"prompt": PROMPTS[0], "max_tokens": TOKENS, "temperature": 0, "ignore_eos": True}
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            job = pool.submit(lambda: asyncio.run(ask(node.base, body, begun.set)))
+            self.assertTrue(begun.wait(LONGEST))
+            self.machines.cut(0, "out")
+            time.sleep(14)  # the answer has ended, and its connection is closed
+            self.assertFalse(job.done())
+            self.machines.heal(MBPS)
+            self.assertEqual(job.result(LONGEST)[2], self.expected[PROMPTS[0]])
 
     def test_a_node_that_nobody_reaches_any_more_serves_its_users_and_is_one_of_them_again_later(self):
         self.start_by_list()
