@@ -24,7 +24,7 @@ THREADED_TESTS := thread_pool_test async_reader_test uring_reader_test throttled
 # What reads the bytes of strangers, owns threads or moves memory about.
 SANITIZED_TESTS := base_tests gguf_tests io_tests store_tests text_tests text_grammar_tests text_jinja_tests \
   text_answer_parts_tests text_draft_tests model_tests runtime_tests api_tests http_tests server_tests split_tests \
-  split_flow_tests split_wire_tests fetch_tests fetch_plan_tests cluster_wire_tests cluster_calls_tests cluster_members_tests cluster_etcd_tests \
+  split_flow_tests split_wire_tests fetch_tests fetch_plan_tests cluster_wire_tests cluster_calls_tests cluster_members_tests cluster_grpc_tests cluster_etcd_tests \
   cluster_transport_tests cluster_tests tools_tests \
   serving_tests
 
