@@ -2,6 +2,10 @@
 import html
 
 COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#9c6b4e", "#a463f2", "#97bbf5")
+# The greys of the charts, and what they are where the reader's screen is dark.
+IN_THE_DARK = {"white": "#17181a", "#222": "#dcdcd8", "#ddd": "#2e3034", "#888": "#a0a09a"}
+STYLE = "<style>@media (prefers-color-scheme: dark) { " + "".join(
+    f'[{way}="{light}"] {{ {way}: {dark} }} ' for light, dark in IN_THE_DARK.items() for way in ("fill", "stroke")) + "}</style>"
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 340, 64, 190, 34, 48
 
 
@@ -26,6 +30,7 @@ def _text(x, y, text, anchor="middle", size=12, extra=""):
 def _frame(title, y_label, y_ticks, scale_y, body, legend):
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
              'font-family="sans-serif" fill="#222">',
+             STYLE,
              f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
              _text(LEFT, 20, title, "start", 14, 'font-weight="bold"'),
              _text(16, (TOP + HEIGHT - BOTTOM) / 2, y_label, extra=

@@ -2,6 +2,7 @@
 """bench/placement's bars have to fail where they should, and its plots have to be XML that shows
 what it was given."""
 import copy
+import re
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -69,6 +70,14 @@ class Plots(unittest.TestCase):
             words = [node.text for node in root.iter() if node.text]
             self.assertIn("a < b", words)
             self.assertTrue({"one", "two"} <= set(words))
+
+    def test_what_is_grey_or_white_is_another_colour_on_a_dark_screen(self):
+        text = placement_svg.lines("t", "x", "y", {"one": [(0, 1), (1, 2)]}, marks=[(0.5, "here")])
+        style = ElementTree.fromstring(text).find("{http://www.w3.org/2000/svg}style").text
+        self.assertIn("prefers-color-scheme: dark", style)
+        for way, colour in re.findall('(fill|stroke)="([^"]+)"', text.split("</style>")[1]):
+            if colour not in ("none", *placement_svg.COLOURS):
+                self.assertIn(f'[{way}="{colour}"]', style)
 
     def test_a_higher_value_is_drawn_higher(self):
         text = placement_svg.bars("t", "y", ["g"], {"low": [1], "high": [4]})
