@@ -145,11 +145,11 @@ class ScriptedCloudTest : public EndAndCloudTest {
       ++kept_hellos_;
       return;
     }
-    ++asked_;
     reply->Begin({});
     reply->Write(lines_);
     const MutexLock lock(kept_mu_);
     kept_.push_back(reply);
+    ++asked_;  // last: whoever waits for it writes to those kept
   }
 
   void SayHello(const HttpReplyPtr& reply) {
