@@ -4,6 +4,7 @@
 
 #include "expert/flow/guessed_routes.h"
 #include "expert/prefetch/named_ahead.h"
+#include "kernels/attention.h"
 #include "model/kv_pool.h"
 #include "model/workspace.h"
 #include "runtime/answer_drafts.h"
@@ -200,6 +201,7 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
       .context_given = options.context.has_value(),
       .least_context = std::max(MemoryRequest().least_context, options.least_context),
       .sequences = options.sequences,
+      .least_positions = options.sequences * AlignUp(options.sequence_length, Attention::kBlock),
       .chunk = std::max<std::uint32_t>(1, options.chunk),
       .most_slots = options.offload.slots};
   if (request.context < 1) return InvalidArgument("a context of 0 tokens, expected at least 1");

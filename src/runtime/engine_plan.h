@@ -84,6 +84,7 @@ struct EngineOptions {
   std::optional<std::uint32_t> context;  // absent: the trained context, at most kDefaultContext
   std::uint32_t least_context = 0;       // that a budget may shrink an unasked context to
   std::uint32_t sequences = 1;           // that are held at once (session.h)
+  std::uint32_t sequence_length = 0;  // that all may have at once, in any budget
   KvType kv_type = KvType::kF16;
   std::optional<Bytes> memory;  // absent: what the machine has free, less a reserve
   std::uint32_t chunk = 512;    // rows that go through the layers together, at most

@@ -153,6 +153,15 @@ TEST_F(EnginePlanning, ALogitRowForEachSequenceAndOneSamplersScratchArePlanned) 
   EXPECT_GE(program(1), 10_MiB + row + SamplerScratch::BytesFor(config_.vocabulary));
 }
 
+TEST_F(EnginePlanning, SequencesThatAreLongTogetherHaveAPageEachHoweverShortMemoryIs) {
+  for (std::uint64_t mib = 12; mib <= 40; ++mib) {
+    const auto plan =
+        Plan({.context = 512, .sequences = 3, .sequence_length = 72, .memory = 1_MiB * mib});
+    if (plan.ok()) EXPECT_GE(plan->memory.kv_positions, 3u * 256) << mib;
+  }
+  EXPECT_TRUE(Plan({.context = 512, .sequences = 3, .sequence_length = 72, .memory = 40_MiB}).ok());
+}
+
 TEST_F(EnginePlanning, MoreSequencesTakeMoreKeysAndValuesAndTheirLogits) {
   const EnginePlan one = Plan({.context = 512}).value();
   const EnginePlan four = Plan({.context = 512, .sequences = 4}).value();

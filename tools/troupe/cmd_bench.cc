@@ -95,7 +95,8 @@ class BenchCommand final : public Command {
   }
 
   Status MeasureModel(BenchFigures& figures) {
-    engine_.HoldSequences(static_cast<std::uint32_t>(Sequences()));
+    engine_.HoldSequences(static_cast<std::uint32_t>(Sequences()),
+                          static_cast<std::uint32_t>(together_.empty() ? 0 : Together()));
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                             engine_.Open(Longest(), trace_.scores()));
     if (Longest() > engine->plan().context()) {
@@ -167,6 +168,9 @@ class BenchCommand final : public Command {
     figures.peak_with_probe = PeakResidentMemory();
     return OkStatus();
   }
+
+  // Of each of those that decode in shared passes.
+  std::size_t Together() const { return prefill_.front() + decode_; }
 
   std::size_t Longest() const {
     std::size_t longest = decode_;

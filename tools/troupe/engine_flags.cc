@@ -302,6 +302,7 @@ EngineOptions EngineFlags::options() const {
   options.memory = memory_;
   options.chunk = chunk_;
   options.sequences = sequences_;
+  options.sequence_length = sequence_length_;
   options.fingerprint = fingerprint_;
   options.offload = offload_;
   options.drafters = drafters_;

@@ -45,8 +45,12 @@ class EngineFlags {
   void LoseForDraftsAlone() { offload_.lossiness = Chain{"drop"}; }
   // Nor for anything else, whatever was allowed.
   void LoseNothing();
-  // How many sequences the engine holds at once; 1 unless a command says more.
-  void HoldSequences(std::uint32_t sequences) { sequences_ = sequences; }
+  // How many sequences the engine holds at once; 1 unless a command says more. Where memory is
+  // short they share what one may have alone, but can all be as long as that.
+  void HoldSequences(std::uint32_t sequences, std::uint32_t all_as_long_as = 0) {
+    sequences_ = sequences;
+    sequence_length_ = all_as_long_as;
+  }
   // Engine::fingerprint will be asked for.
   void TakeFingerprint() { fingerprint_ = true; }
   // Memory of a model's plan that is left to the command.
@@ -76,7 +80,7 @@ class EngineFlags {
   std::optional<Bytes> memory_;
   bool kv_q8_0_ = false;
   std::uint32_t chunk_ = 512;
-  std::uint32_t sequences_ = 1;
+  std::uint32_t sequences_ = 1, sequence_length_ = 0;
   bool fingerprint_ = false;
   OffloadOptions offload_;
   DraftChoice drafters_;  // none, unless there is an option

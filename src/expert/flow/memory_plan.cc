@@ -28,7 +28,7 @@ class Planner {
     Sizes sizes = wanted;
     sizes.context = BestContext(wanted);
     MemoryPlan plan = WithCache(sizes);
-    while (plan.total() > request_.budget && sizes.contexts > 1) {
+    while (plan.total() > request_.budget && sizes.contexts > LeastContexts(sizes)) {
       --sizes.contexts;
       plan = WithCache(sizes);
     }
@@ -44,6 +44,11 @@ class Planner {
     std::uint32_t contexts;  // that the KV cache has room for
     std::uint32_t chunk;
   };
+
+  std::uint32_t LeastContexts(const Sizes& sizes) const {
+    const std::uint64_t needed = (request_.least_positions + sizes.context - 1) / sizes.context;
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(needed, 1, request_.sequences));
+  }
 
   MemoryPlan Base(const Sizes& sizes) const {
     MemoryPlan plan;
@@ -122,7 +127,7 @@ class Planner {
     while (too_much() && !request_.context_given && sizes.context > request_.least_context) {
       sizes.context = std::max(request_.least_context, sizes.context / 2);
     }
-    while (too_much() && sizes.contexts > 1) --sizes.contexts;
+    while (too_much() && sizes.contexts > LeastContexts(sizes)) --sizes.contexts;
     MemoryPlan plan = Resident(sizes);
     if (too_much()) return TooLittle(plan);
     NoteContext(plan);

@@ -55,6 +55,7 @@ struct MemoryRequest {
   bool context_given = false;               // by the user: then it does not shrink
   std::uint32_t least_context = 256;        // that it shrinks to otherwise
   std::uint32_t sequences = 1;              // that are held at once
+  std::uint64_t least_positions = 0;        // of the KV cache that they share
   std::uint32_t chunk = 512;                // rows that go through the layers together, at most
   std::optional<std::uint32_t> most_slots;  // a smaller cache than would fit, to see what it costs
 };
@@ -88,7 +89,7 @@ struct MemoryPlan {
 inline constexpr std::uint32_t kLeastSlots = 2;
 
 // Fails with the sum of what is needed if even the least cache, the smallest chunk and one context
-// for all sequences (the shortest one, if the user gave none) do not fit.
+// for all sequences (the shortest one, if the user gave none), or the least positions, do not fit.
 Result<MemoryPlan> PlanMemory(const MemoryNeeds& needs, const MemoryRequest& request);
 
 std::vector<std::string> Describe(const MemoryPlan& plan, const MemoryNeeds& needs);

@@ -167,6 +167,20 @@ TEST(MemoryPlanTest, ASharedKvCacheShrinksDownToOneContextBeforeTheBudgetIsRefus
   EXPECT_EQ(plan(rest + 15_MiB, 4).status().code(), Code::kResourceExhausted);
 }
 
+TEST(MemoryPlanTest, ASharedKvCacheKeepsThePositionsThatSequencesTakeTogether) {
+  const auto plan = [](Bytes budget) {
+    return PlanMemory(Needs(), {.budget = budget,
+                                .context = 1024,
+                                .context_given = true,
+                                .sequences = 4,
+                                .least_positions = 1025,
+                                .chunk = 8});
+  };
+  const Bytes rest = 130_MiB + 1_MiB;
+  EXPECT_EQ(plan(rest + 32_MiB)->kv_positions, 2u * 1024);
+  EXPECT_EQ(plan(rest + 31_MiB).status().code(), Code::kResourceExhausted);
+}
+
 TEST(MemoryPlanTest, ManySequencesInAnyBudgetStayWithinIt) {
   Rng rng(6);
   for (int round = 0; round < 300; ++round) {
