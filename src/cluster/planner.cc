@@ -44,7 +44,7 @@ NodeMeasures WithinReason(NodeMeasures measured) {
 
 void Planner::Begin(Nanos now, const std::optional<ClusterPlan>& plan) {
   told_.clear();
-  came_ = false;
+  came_ = is_back_ = false;
   plan_at_ = now + (plan ? rules_.forget_after : rules_.gather);
   awaited_.clear();
   if (!plan) return;
@@ -59,8 +59,8 @@ void Planner::OnReport(const std::string& name, const PeerReport& report) {
   awaited_.erase(name);
   const auto most_held =
       static_cast<std::uint32_t>(report.expert_memory.count() / model_.expert_bytes);
-  const bool is_back = std::exchange(told.left_out, false);
-  came_ = came_ || is_new || is_back || told.facts.most_held != most_held;
+  if (std::exchange(told.left_out, false)) is_back_ = true;
+  came_ = came_ || is_new || told.facts.most_held != most_held;
   told.facts.name = name;
   told.facts.most_held = most_held;
   told.measured = WithinReason(report.measured);
@@ -84,8 +84,17 @@ void Planner::LeaveOut(std::span<const Present> present,
   });
 }
 
-// The first plan as soon as all are known, and at last without those that do not come.
+bool Planner::AllAreBack() const {
+  return std::ranges::none_of(told_, [](const auto& entry) { return entry.second.left_out; });
+}
+
+// The first plan as soon as all are known, and at last without those that do not come. Behind the
+// last one that is back there is nobody to wait for.
 bool Planner::IsDue(Nanos now, std::size_t expected, bool has_plan) {
+  if (std::exchange(is_back_, false)) {
+    tried_ = false;
+    AllAreBack() ? PlanNow(now) : OnCame(now);
+  }
   if (std::exchange(came_, false)) {
     tried_ = false;
     OnCame(now);

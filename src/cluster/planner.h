@@ -83,6 +83,7 @@ class Planner {
   void SetLinks(std::span<const Present> present, PlanFacts& facts) const;
   LatencyModel LatencyOf(const PlanFacts& facts) const;
   double SecondsPerRemoteRow(const PlanFacts& facts) const;
+  bool AllAreBack() const;
   void PlanWithin(Nanos wait, Nanos now) { plan_at_ = std::min(plan_at_, now + wait); }
 
   const PlannerModel model_;
@@ -90,8 +91,9 @@ class Planner {
   Nanos plan_at_ = 0;
   std::set<std::string> awaited_;
   Nanos awaited_until_ = 0;
-  bool tried_ = false;  // since somebody came
-  bool came_ = false;   // a node has told of itself for the first time, or has other memory
+  bool tried_ = false;    // since somebody came
+  bool came_ = false;     // a node has told of itself for the first time, or has other memory
+  bool is_back_ = false;  // one that a plan did without has told of itself again
   std::map<std::string, Told> told_;
 };
 

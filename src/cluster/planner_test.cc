@@ -138,21 +138,28 @@ TEST(Planner, BeforeAnybodyHasAskedAPeerTheLinksRoundTripStandsForIt) {
   EXPECT_FALSE(FollowsAChange(measured, 1e-1)) << "what calls measured counts for more";
 }
 
-TEST(Planner, ANodeThatAPlanDidWithoutIsPlannedWithSoonAfterItTellsOfItselfAgain) {
+TEST(Planner, TheLastNodeThatAPlanDidWithoutIsPlannedWithOnceItTellsOfItselfAgain) {
   const PlannerRules rules;
   Planner planner({.grid = kPlannedGrid, .expert_bytes = kExpertBytes}, rules);
   planner.Begin(0, std::nullopt);
   planner.OnReport("a", ReportOfOne(true, {}));
   planner.OnReport("b", ReportOfOne(false, {}));
-  ASSERT_TRUE(planner.IsDue(0, 2, false));
+  planner.OnReport("c", ReportOfOne(false, {}));
+  ASSERT_TRUE(planner.IsDue(0, 3, false));
   planner.OnReport("b", ReportOfOne(false, {}));
-  EXPECT_FALSE(planner.IsDue(2 * rules.gather, 2, true)) << "it was there all the time";
+  EXPECT_FALSE(planner.IsDue(2 * rules.gather, 3, true)) << "it was there all the time";
   const std::vector<Planner::Present> without = {
       {.name = "a", .round_trip_seconds = {}, .held = {}}};
   planner.LeaveOut(without, std::nullopt);
   planner.OnReport("b", ReportOfOne(false, {}));
-  EXPECT_FALSE(planner.IsDue(3 * rules.gather, 2, true));
-  EXPECT_TRUE(planner.IsDue(4 * rules.gather, 2, true));
+  EXPECT_FALSE(planner.IsDue(3 * rules.gather, 3, true)) << "the other one may come, too";
+  EXPECT_TRUE(planner.IsDue(4 * rules.gather, 3, true));
+  ClusterPlan plan;
+  plan.nodes = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
+  planner.LeaveOut(without, plan);
+  planner.OnReport("b", ReportOfOne(false, {}));
+  planner.OnReport("c", ReportOfOne(false, {}));
+  EXPECT_TRUE(planner.IsDue(5 * rules.gather, 3, true));
 }
 
 TEST(Planner, WhatNodesHaveToldIsForgottenOnceTheyAreNeitherThereNorInThePlan) {
