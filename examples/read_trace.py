@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads a routing trace (docs/formats/trace.md) in ten lines, with numpy as the only package.
+"""Reads a routing trace (docs/formats/trace.md) with a function of 12 lines, and numpy as the only package.
 
 Chunks are packed with zstd, for which Python has no module: the library that `troupe` runs with, too, unpacks them.
 
