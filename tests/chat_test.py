@@ -99,7 +99,7 @@ class Chats(shell.CommandLineTest):
     def test_commands_help_save_load_and_end(self):
         talk = self.folder / "talk.json"
         once = self.answers("The kernel", "Files")
-        self.chat(lines=["The kernel", f"/save {talk}"])
+        self.assertIn("\n2 messages saved\n", self.chat(lines=["The kernel", f"/save {talk}"])[1])
         saved = json.loads(talk.read_text())["messages"]
         self.assertEqual([message["role"] for message in saved], ["user", "assistant"])
         first = self.answers("The kernel")

@@ -441,7 +441,8 @@ class Cluster(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         for name in names:
             os.mkdir(f"{folder.name}/{name}")
-            self.verb("certificates", f"{folder.name}/{name}", "--hosts", ",".join(hosts), "--days", str(days))
+            done = self.verb("certificates", f"{folder.name}/{name}", "--hosts", ",".join(hosts), "--days", str(days))
+            self.assertRegex(done.stdout, rf"^{len(hosts)} node certificates?, valid for {days} days?; keep authority.key where no node is\n")
 
         def files(name, host):
             return ("--peer-authority", f"{folder.name}/{name}/authority.pem", "--peer-certificate",

@@ -627,7 +627,7 @@ class FirstWords(CommandLineTest):
             self.assertRegex(line, begin)
 
     def test_of_what_shows(self):
-        self.assertRegex(self.first("inspect", TINY), r"^\S+: [\d.]+ billion weights in [\d.]+ MiB, of which a token uses [\d.]+ MiB$")
+        self.assertRegex(self.first("inspect", TINY), r"^\S+: [\d.]+ million weights in [\d.]+ MiB, of which a token uses [\d.]+ MiB$")
         self.assertRegex(self.first("plan", TINY, "--slots", 64), r"^64 of 256 experts \(25 %\) fit into [\d.]+ GiB: expect [\d.]+ tokens/s of an answer, ")
         self.assertRegex(self.first("plan", TINY), r"^everything fits into [\d.]+ MiB: expect ")
         self.assertRegex(self.first("device", TINY), r"^this machine may run \d+ of 256 experts now, by ")
@@ -1109,6 +1109,23 @@ class Input(CommandLineTest):
         with subprocess.Popen(["/bin/sh", "-c", f"printf 'The kernel' >{pipe}"]):
             said = troupe(*self.ARGUMENTS, "--file", pipe).stdout
         self.assertEqual("The kernel" + said, troupe(*self.ARGUMENTS, "--prompt", "The kernel").stdout)
+
+    def test_an_empty_prompt_is_told_of(self):
+        self.assertIn("note: the prompt is empty\n", self.piped(b"")[2])
+        self.assertNotIn("empty", self.piped(b"The kernel")[2])
+
+    def test_a_node_without_its_program_says_what_builds_it(self):
+        alone = self.folder / "troupe"
+        alone.write_bytes(pathlib.Path(TROUPE).read_bytes())
+        alone.chmod(0o755)
+        asked = [alone, "serve", TINY, "--peers", "127.0.0.1:1", "--port", "0"]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (1, (
+            "troupe: nodes of clusters need troupe-node beside troupe, which is not at "
+            f"{self.folder.resolve() / 'troupe-node'}: 'make build' or 'make install' builds it\n")))
+        (self.folder / "troupe-node").write_text("not to be executed")
+        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
+        self.assertIn("what runs nodes of clusters: ", done.stderr)
 
     def test_without_a_pipe_or_a_prompt_there_is_nothing_to_run(self):
         self.assert_fails(2, ["nothing to run"], *self.ARGUMENTS)

@@ -99,13 +99,13 @@ class PlaceAndSimulate(unittest.TestCase):
         best = min(methods, key=methods.get)
         for plot in (self.folder / "a.html", self.folder / "a.svg"):
             done = troupe("simulate", SCENARIO, "--method", "all", "--plot", plot)
-            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual((done.returncode, done.stderr), (0, f"plot: {plot}\n"))
             self.assertIn(f"fastest as {best} places", done.stdout.splitlines()[0])
             for method in methods:
                 self.assertIn(f">{method}</text>", plot.read_text(encoding="utf-8"))
         for method, words in (("all", ">optimum</text>"), ("eplb", "placed by eplb")):
             done = troupe("place", SCENARIO, "--method", method, "--plot", self.folder / "b.html")
-            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual((done.returncode, done.stderr), (0, f"plot: {self.folder / 'b.html'}\n"))
             self.assertIn(words, (self.folder / "b.html").read_text(encoding="utf-8"))
         for command in ("place", "simulate"):
             self.assert_fails(2, [".svg or .html"], command, SCENARIO, "--plot", self.folder / "c.png")

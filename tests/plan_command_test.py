@@ -7,6 +7,7 @@ usage: plan_command_test.py TROUPE [unittest arguments]
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -234,6 +235,16 @@ class Plan(PlanCommandTest):
         self.assertRegex(text, r"\nassumed +25\.0 % hits")
         self.assertIn("\nloaded from ", text)
 
+    def test_what_was_measured_in_too_little_memory_to_be_kept_is_told_as_such(self):
+        little = ("plan", TINY, "--memory", "40MiB", "--ctx", 128, "--slots", 64)
+        for said in (self.troupe(*little).stdout, self.troupe(*little).stdout):
+            self.assertIn("nothing was measured of the medium (`troupe probe MODEL` does)", said)
+            self.assertIn("measured now of this machine, with too little memory to keep it for runs (`troupe probe MODEL` does):", said)
+        self.troupe("probe", TINY)
+        said = self.troupe(*little).stdout
+        self.assertNotIn("nothing was measured", said)
+        self.assertIn("from what was measured before of this machine:", said)
+
     def test_reads_nothing_where_everything_fits(self):
         plan = self.record("plan", TINY, "--memory", "1GiB")
         self.assertTrue(plan["all_resident"])
@@ -251,7 +262,7 @@ class Plan(PlanCommandTest):
 
     def test_plans_with_a_container(self):
         container = self.folder / "tiny.experts"
-        self.troupe("pack", TINY, "-o", container)
+        said = self.troupe("pack", TINY, "-o", container).stdout
         packed, in_place = (
             self.record("plan", TINY, "--memory", "1GiB", "--slots", 64, "--experts", experts)
             for experts in (container, "none"))
@@ -260,6 +271,7 @@ class Plan(PlanCommandTest):
                   .stdout.splitlines() if "`troupe pack`" in line] for experts in (container, "none")]
         self.assertEqual(hints[0], [])
         self.assertRegex(hints[1][0], r"^pack +`troupe pack` makes loads faster, and takes \S+ MiB more of the disk$")
+        self.assertIn(re.search(r"takes (\S+ MiB) more", hints[1][0])[1], said.splitlines()[0])
         self.assertEqual(packed["staging_bytes"], 0)
         self.assertGreater(in_place["staging_bytes"], 0)
 

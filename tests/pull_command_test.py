@@ -7,6 +7,7 @@ usage: pull_command_test.py TROUPE [unittest arguments]
 import json
 import os
 import pathlib
+import pty
 import random
 import signal
 import struct
@@ -348,6 +349,21 @@ class Refuses(PullTest):
     def test_a_host_that_is_not_there(self):
         self.fails("127.0.0.1", tries=1, HF_ENDPOINT="http://127.0.0.1:9")
         self.assertEqual(self.troupe("pull", NAME, HF_ENDPOINT="nowhere").returncode, 1)
+
+    def test_each_new_try_is_told_of_at_a_terminal(self):
+        primary, secondary = pty.openpty()
+        with subprocess.Popen([TROUPE, "pull", NAME, "--tries", "2"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=secondary, env=self.environment(HF_ENDPOINT="http://127.0.0.1:9")):
+            os.close(secondary)
+            seen = b""
+            try:
+                while chunk := os.read(primary, 4096):
+                    seen += chunk
+            except OSError:  # Linux' way of saying that the other side is closed
+                pass
+        os.close(primary)
+        self.assertEqual(seen.count(b"trying again"), 1, seen)
+        self.assertRegex(seen, rb"trying again \(2 of 2\): .*127\.0\.0\.1")
 
 
 class CannotRun(PullTest):

@@ -6,6 +6,7 @@ usage: quality_command_test.py TROUPE [unittest arguments]
 """
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -166,6 +167,21 @@ class Quality(QualityCommandTest):
         done = self.troupe(*self.MEASURE, "--shares", 50, "--cache", "lru", "--json", "-")
         self.assertEqual(self.shares(), [0.5])
         self.assertIn("m.quality.json: its shares were measured with --cache echo; replaced", done.stderr)
+
+    def test_predictions_come_first_and_what_is_measured_is_announced(self):
+        said = self.troupe(*self.MEASURE, "--shares", 25).stdout
+        self.assertRegex(said, r"^predictions learned: \d+ % of the experts")
+        self.assertRegex(said, r"(?s)\nnow measuring quality: 64 tokens\n\nwith 64 experts in memory:\n.*\ndone: with 64 experts")
+
+    def test_a_text_that_is_too_short_names_a_number_of_tokens_that_fits(self):
+        short = self.folder / "short.txt"
+        short.write_text("The kernel is a program. " * 10)
+        said = self.refused("calibrate", "--text", short, "--measure-quality")
+        found = int(re.search(r": (\d+) tokens, at least 4096 expected", said)[1])
+        fits = int(re.search(r", or --quality-tokens (\d+)$", said.strip())[1])
+        self.assertIn(2 * fits, range(found // 2, found + 1))
+        short.write_text("The kernel")
+        self.assertNotIn("or --quality-tokens", self.refused("calibrate", "--text", short, "--measure-quality"))
 
     def test_shares_that_leave_nothing_out_are_refused_before_anything_is_read(self):
         self.assertIn("none of them leaves an expert out", self.refused(*self.MEASURE, "--shares", 99.99))

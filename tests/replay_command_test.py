@@ -187,7 +187,8 @@ class Replay(unittest.TestCase):
         self.ok("replay", SAMPLE, "--plot", svg)
         words = [node.text for node in ElementTree.parse(svg).iter() if node.text]
         self.assertTrue({"lru", "lfu", "arc", "optimum"} <= set(words))
-        self.ok("replay", SAMPLE, "--plot", html)
+        done = troupe("replay", SAMPLE, "--plot", html)
+        self.assertEqual((done.returncode, done.stderr), (0, f"plot: {html}\n"))
         self.assertIn("<svg", html.read_text())
 
     def test_what_a_damaged_chunk_had_is_counted_and_the_rest_is_played(self):

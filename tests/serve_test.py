@@ -362,10 +362,10 @@ class Serve(unittest.TestCase):
         with Server() as server:
             done = subprocess.run([TROUPE, "serve", TINY, "--port", str(server.port)], capture_output=True, text=True)
             self.assertEqual(done.returncode, 1)
-            self.assertRegex(done.stderr.splitlines()[-1], rf"127.0.0.1:{server.port}: .*in use")
+            self.assertRegex(done.stderr.splitlines()[-1], rf"127.0.0.1:{server.port}: .*in use; --port chooses another$")
             with tempfile.NamedTemporaryFile("w", suffix=".gguf") as bad:  # told before the model is looked at
                 done = subprocess.run([TROUPE, "serve", bad.name, "--port", str(server.port)], capture_output=True, text=True)
-                self.assertRegex(done.stderr.splitlines()[-1], rf"127.0.0.1:{server.port}: .*in use")
+                self.assertRegex(done.stderr.splitlines()[-1], rf"127.0.0.1:{server.port}: .*in use; --port chooses another$")
 
     def test_who_asks_before_the_model_is_loaded_is_told_to_come_again(self):
         def ask(port, path):

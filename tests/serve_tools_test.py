@@ -110,7 +110,7 @@ class BenchServer(unittest.TestCase):
             keys.write("one\n")
             keys.flush()
             with Server("--api-keys", keys.name) as server:
-                self.assert_fails(self.bench(server.address)[0], "401", "no key")
+                self.assert_fails(self.bench(server.address)[0], "this server wants a key: --api-key or TROUPE_API_KEY")
                 self.assert_fails(self.bench(server.address, "--api-key", "two")[0], "401", "no such key")
                 done, record = self.bench(server.address, "--api-key", "one", "--requests", 2, "--tokens", 2)
                 self.assertEqual((done.returncode, record["tokens"]), (0, 4))
@@ -220,7 +220,8 @@ class Ps(unittest.TestCase):
             told = [int(row[3]) for row in rows if row[3] != "-"]
             # Others may serve on this machine: the sentence counts them as well.
             self.assertRegex(table[0], rf"^{len(rows)} servers: {sum(told)} requests? now, [\d.]+ tokens/s "
-                                       rf"\({len(rows) - len(told)} of them did not tell\)$")
+                                       r"\((\d+) of them wants? a key(, \d+ of them did not tell)?\)$")
+            self.assertEqual(sum(map(int, re.findall(r"(\d+) of them", table[0]))), len(rows) - len(told))
             self.assertIn(("1", server.address), [(row[3], row[5]) for row in rows])
             self.assertIn(("-", keyed.address), [(row[3], row[5]) for row in rows])
             self.assertEqual(re.split(r" {2,}", table[1].strip()),

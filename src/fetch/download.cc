@@ -38,13 +38,15 @@ Status About(Status why, const std::string& what) {
 Status Stopped() { return Error(Code::kCancelled, "stopped"); }
 
 // The next request, or the end.
-Status WaitToAskAgain(Patience& patience, const Status& why, const std::function<bool()>& go_on) {
+Status WaitToAskAgain(Patience& patience, const Status& why, const DownloadOptions& options,
+                      const std::function<bool()>& go_on) {
   const std::optional<double> wait = patience.AfterFailure(why.retry_after());
   if (!wait) {
     if (why.retry_after() <= 0) return why;
     return Error(why.code(), "{}; it asks to come again in {:.0f} s", why.message(),
                  why.retry_after());
   }
+  if (options.again) options.again(patience.next_try(), why);
   return WaitFor(*wait, go_on) ? OkStatus() : Stopped();
 }
 
@@ -83,7 +85,7 @@ class FileTransfer {
         ++counts_.anew;
         TROUPE_RETURN_IF_ERROR(StartAnew());
       }
-      TROUPE_RETURN_IF_ERROR(WaitToAskAgain(patience, why, [this] { return GoOn(); }));
+      TROUPE_RETURN_IF_ERROR(WaitToAskAgain(patience, why, options_, [this] { return GoOn(); }));
     }
     return looks_ ? Accept() : OkStatus();
   }
@@ -230,7 +232,7 @@ Result<std::string> GetText(WebClient& client, const std::string& what, const We
     const ReplyVerdict verdict = client.Get(request, judge, take, go_on);
     if (verdict.next == ReplyNext::kFromStart) return text;
     if (verdict.next == ReplyNext::kGiveUp) return verdict.why;
-    TROUPE_RETURN_IF_ERROR(WaitToAskAgain(patience, About(verdict.why, what), go_on));
+    TROUPE_RETURN_IF_ERROR(WaitToAskAgain(patience, About(verdict.why, what), options, go_on));
   }
 }
 

@@ -20,6 +20,8 @@ struct DownloadOptions {
   int tries = 5;  // in a row without a byte more
   // Bytes of the file that are there. No: stop, with kCancelled, and keep what is there.
   std::function<bool(std::uint64_t here)> go_on;
+  // Told why before a request that failed is waited for and made again: the second try, the third.
+  std::function<void(int next_try, const Status& why)> again;
   // Asked of the first bytes of a file, of those that an earlier try has left as well, and again
   // with twice as many until it knows (true). Its error ends the download.
   std::function<Result<bool>(std::span<const std::byte> first)> look;

@@ -42,9 +42,10 @@ class Puller {
     return name.place == ModelName::Place::kHub ? options_.settings.token : std::string();
   }
   DownloadOptions ForFiles(const ModelName& name) const {
-    return {.token = TokenFor(name), .tries = options_.tries, .go_on = [this](std::uint64_t here) {
-              return GoOn(Bytes(here));
-            }};
+    return {.token = TokenFor(name),
+            .tries = options_.tries,
+            .go_on = [this](std::uint64_t here) { return GoOn(Bytes(here)); },
+            .again = options_.again};
   }
   Result<Offer> OfferOf(const ModelName& name);
   Result<Offer> HubOffer(const ModelName& name);

@@ -24,6 +24,8 @@ struct PullOptions {
   std::function<void(const PulledModel&, Bytes here)> begun;
   // No: stop, and keep what is there.
   std::function<bool(Bytes here, Bytes size)> go_on;
+  // Told before a request is made again, as DownloadOptions has it.
+  std::function<void(int next_try, const Status& why)> again;
   // Asked whether a file is worth the rest of it, as DownloadOptions has it; `what` is its name. Of
   // a file that it refuses, and of a model that begins with one, nothing is left; an older
   // version of the model stays.

@@ -58,6 +58,9 @@ struct OffloadOptions {
   std::string profile;  // path; empty: the one beside the model if there is one; "none": no profile
   LowCopyOptions low_copies;  // off: exact
   Lossiness lossiness = Exact{};
+  // What may be lost here is lost by guesses that a cloud checks, and by no answer: the notes say
+  // so. Whoever asks the engine sees to it.
+  bool lossy_guesses_alone = false;
   // The most tokens of a pass in which a chain of substitution has a say.
   std::uint32_t substitution_tokens = 1;
   std::string buddies;  // path; empty: the file beside the model, if the chain needs it
@@ -84,7 +87,7 @@ struct EngineOptions {
   std::optional<std::uint32_t> context;  // absent: the trained context, at most kDefaultContext
   std::uint32_t least_context = 0;       // that a budget may shrink an unasked context to
   std::uint32_t sequences = 1;           // that are held at once (session.h)
-  std::uint32_t sequence_length = 0;  // that all may have at once, in any budget
+  std::uint32_t sequence_length = 0;     // that all may have at once, in any budget
   KvType kv_type = KvType::kF16;
   std::optional<Bytes> memory;  // absent: what the machine has free, less a reserve
   std::uint32_t chunk = 512;    // rows that go through the layers together, at most

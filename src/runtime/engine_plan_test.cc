@@ -157,7 +157,8 @@ TEST_F(EnginePlanning, SequencesThatAreLongTogetherHaveAPageEachHoweverShortMemo
   for (std::uint64_t mib = 12; mib <= 40; ++mib) {
     const auto plan =
         Plan({.context = 512, .sequences = 3, .sequence_length = 72, .memory = 1_MiB * mib});
-    if (plan.ok()) EXPECT_GE(plan->memory.kv_positions, 3u * 256) << mib;
+    if (!plan.ok()) continue;
+    EXPECT_GE(plan->memory.kv_positions, 3u * 256) << mib;
   }
   EXPECT_TRUE(Plan({.context = 512, .sequences = 3, .sequence_length = 72, .memory = 40_MiB}).ok());
 }

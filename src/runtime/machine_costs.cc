@@ -48,6 +48,7 @@ Result<MachineCosts> AskCosts(const CostQuestion& question, CostModelFile& file)
   if (costs.AnyMeasured() && question.memory >= kProbeMemory) {
     file.Put(question.threads, costs.device, model);
     file.Save();
+    costs.saved = true;
   }
   return costs;
 }

@@ -35,6 +35,7 @@ struct MachineCosts {
   // What was measured now rather than remembered.
   bool memory_measured = false, disk_measured = false;
   std::vector<std::string> shapes_measured;
+  bool saved = false;  // what was measured now: runs know it
 
   bool AnyMeasured() const { return memory_measured || disk_measured || !shapes_measured.empty(); }
 };

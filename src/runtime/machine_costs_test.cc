@@ -105,8 +105,10 @@ TEST_F(MachineCostsTest, WhatWasMeasuredInLittleMemoryIsNotRemembered) {
   small.memory = 2_MiB;
   const MachineCosts first = Ask(small);
   EXPECT_TRUE(first.memory_measured && first.disk_measured);
+  EXPECT_FALSE(first.saved);
   EXPECT_EQ(RememberedCosts(1, disk_, File()), CostModel());
   EXPECT_TRUE(Ask(small).memory_measured);
+  EXPECT_TRUE(Ask(question_).saved);
 }
 
 TEST_F(MachineCostsTest, AFileThatIsMissingIsAnError) {

@@ -128,6 +128,16 @@ Result<std::string> ChainWithin(const LatencyTarget& target, const ChainQuestion
   return choice.alpha > 0 ? fmt::format("smoe:alpha={:.4g}", choice.alpha) : std::string("exact");
 }
 
+std::string DescribeSubstitution(const std::string& chain, const OffloadOptions& offload) {
+  if (!offload.lossy_guesses_alone) {
+    return fmt::format("not exact: missing experts are answered by {}", chain);
+  }
+  if (chain == "drop") {
+    return "guesses for the cloud leave out missing experts; answers leave out none";
+  }
+  return fmt::format("guesses for the cloud answer missing experts by {}; answers never do", chain);
+}
+
 Result<std::string> WantedChain(const ChainQuestion& asked) {
   const Lossiness& lossiness = asked.offload.lossiness;
   if (std::holds_alternative<Exact>(lossiness)) return std::string("exact");
@@ -230,14 +240,15 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& opt
   if (!substitution.exact() && plan.memory.all_resident) {
     plan.notes.push_back("nothing is substituted: every expert is in memory");
   } else if (!substitution.exact()) {
-    plan.notes.push_back(
-        fmt::format("not exact: missing experts are answered by {}", ToString(substitution)));
+    plan.notes.push_back(DescribeSubstitution(ToString(substitution), offload));
   }
   if (options.offload.low_copies.any() && plan.memory.all_resident) {
     plan.notes.push_back("low copies are not read: every expert is in memory");
   } else if (options.offload.low_copies.any()) {
     plan.notes.push_back(
-        fmt::format("not exact: low copies may answer ({})", ToString(options.offload.low_copies)));
+        fmt::format("{}: low copies may answer ({})",
+                    offload.lossy_guesses_alone ? "guesses for the cloud alone" : "not exact",
+                    ToString(offload.low_copies)));
   }
   if (options.offload.peer_answers != RowForm::kFloat && !plan.memory.all_resident) {
     plan.notes.push_back(fmt::format("not exact: peers answer in {}, where no request wants more",

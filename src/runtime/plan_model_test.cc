@@ -6,7 +6,10 @@
 namespace troupe {
 namespace {
 
+using testing::Contains;
+using testing::Each;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr char kPlannedModel[] = TROUPE_SOURCE_DIR "/models/tiny-qwen2moe-q8_0.gguf";
 
@@ -25,6 +28,19 @@ TEST(PlanModelTest, WithLittleMemoryTheSlowTierIsOpen) {
   EXPECT_EQ(model.plan.memory.slots, 40u);
   ASSERT_NE(model.store, nullptr);
   EXPECT_EQ(model.store->name(), "GGUF in place");
+}
+
+TEST(PlanModelTest, NotesSayWhetherAnswersOrOnlyGuessesLoseMissingExperts) {
+  EngineOptions options{.context = 128, .memory = 4_GiB};
+  options.offload.slots = 40;
+  options.offload.lossiness = Chain{"drop"};
+  EXPECT_THAT(PlanModel(kPlannedModel, options)->plan.notes,
+              Contains("not exact: missing experts are answered by drop"));
+  options.offload.lossy_guesses_alone = true;
+  const std::vector<std::string> notes = PlanModel(kPlannedModel, options)->plan.notes;
+  EXPECT_THAT(notes, Contains("guesses for the cloud leave out missing experts; answers leave out "
+                              "none"));
+  EXPECT_THAT(notes, Each(Not(HasSubstr("not exact"))));
 }
 
 TEST(PlanModelTest, TheProgramItselfIsWithinTheBudget) {

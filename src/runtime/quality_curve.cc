@@ -118,11 +118,11 @@ Result<QualityCurve> LoadFor(const GgufModel& model, const std::string& named) {
   return loaded;
 }
 
-// `share`: what to measure.
+// `share`: what to measure; `why` it is that one.
 Status NotMeasured(const Status& status, const GgufModel& model, double share,
-                   const std::string& named) {
-  return Error(status.code(), "{}: {}; {} does, with --shares {:.3g}", PathOf(model, named),
-               status.message(), CommandFor(model), 100 * share);
+                   const std::string& named, std::string_view why = "") {
+  return Error(status.code(), "{}: {}; {} does, with --shares {:.3g}{}", PathOf(model, named),
+               status.message(), CommandFor(model), 100 * share, why);
 }
 
 }  // namespace
@@ -199,7 +199,10 @@ Result<QualityChoice> ChooseChainFor(const GgufModel& model, double share, doubl
   const Result<ChosenChain> chosen = ChooseChain(curve.shares, share, most_loss);
   // Holds for larger shares, too, and another run may have a little less than this one.
   constexpr double kSpared = 0.1;
-  if (!chosen.ok()) return NotMeasured(chosen.status(), model, (1 - kSpared) * share, path);
+  if (!chosen.ok()) {
+    return NotMeasured(chosen.status(), model, (1 - kSpared) * share, path,
+                       " (a tenth less, for runs that hold a little less)");
+  }
   return QualityChoice{.chain = *chosen,
                        .cache = curve.cache,
                        .predictor = curve.predictor,

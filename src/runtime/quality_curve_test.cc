@@ -152,7 +152,7 @@ TEST_F(QualityCurveTest, ALimitNeedsTheModelsOwnCurveAndNamesTheCommandThatMakes
   Saved(curve);
   ASSERT_TRUE(choose(0.25).ok()) << choose(0.25).status().message();
   EXPECT_EQ(choose(0.25)->chain.chain, "smoe:alpha=0.2");
-  EXPECT_THAT(choose(0.125).status().message(), HasSubstr("--shares 11"));
+  EXPECT_THAT(choose(0.125).status().message(), HasSubstr("--shares 11.2 (a tenth less"));
   EXPECT_TRUE(ChooseChainFor(model, 0.5, 0.01, Saved(curve, "other")).ok());
 }
 

@@ -18,7 +18,7 @@ void AskedServerFlags::AddOptions(Options& options, const char* what) {
 }
 
 Result<AskedServer> AskedServerFlags::Read() const {
-  AskedServer server{.key = key_, .client = {.any_certificate = insecure_}};
+  AskedServer server{.key = key_, .client = {.any_certificate = insecure_}, .takes_key = true};
   // Others see command lines.
   if (const char* const key = std::getenv("TROUPE_API_KEY"); key_.empty() && key != nullptr) {
     server.key = key;
@@ -39,6 +39,11 @@ HttpHeaders HeadersFor(const AskedServer& server) {
 Status JudgeAnswer(const AskedServer& server, std::string_view path, int status,
                    std::string_view body) {
   if (status >= 200 && status < 300) return OkStatus();
+  if (status == 401 && server.takes_key && server.key.empty()) {
+    return Error(Code::kUnavailable,
+                 "{}{}: this server wants a key: --api-key or TROUPE_API_KEY in the environment",
+                 server.url.ToString(), path);
+  }
   return Error(Code::kUnavailable, "{}{}: {} {}: {}", server.url.ToString(), path, status,
                ReasonOf(status), ErrorMessageIn(body));
 }

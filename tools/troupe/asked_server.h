@@ -16,6 +16,7 @@ struct AskedServer {
   HttpUrl url;
   std::string key;  // empty: none
   HttpClientOptions client;
+  bool takes_key = false;  // whoever asks may be told of --api-key
 };
 
 class AskedServerFlags {

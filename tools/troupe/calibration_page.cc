@@ -38,7 +38,7 @@ ForecastQuality Mean(const ModelProfile& profile, Figure figure) {
 using QualityMember = double ForecastQuality::*;
 
 // What is predicted of the next layer while this one computes: with what was learned, and without.
-std::string Sentence(const ModelProfile& profile) {
+std::string Sentence(const ModelProfile& profile, bool ends) {
   const auto mean = [&profile](auto figure) { return 100 * Mean(profile, figure).guessed; };
   const double learned = mean(
       [](const ProfiledLayer& layer) -> const ForecastQuality& { return layer.corrected.front(); });
@@ -46,8 +46,8 @@ std::string Sentence(const ModelProfile& profile) {
     return layer.plain[static_cast<std::size_t>(ForecastPlace::kGateBefore)];
   });
   return fmt::format(
-      "done: {:.0f} % of the experts that a layer uses will be predicted instead of {:.0f} %\n",
-      learned, plain);
+      "{}: {:.0f} % of the experts that a layer uses will be predicted instead of {:.0f} %\n",
+      ends ? "done" : "predictions learned", learned, plain);
 }
 
 // `of`: the quality that a layer, or the mean of all, has in a column.
@@ -109,8 +109,8 @@ std::string SharesTable(const ModelProfile& profile) {
 
 }  // namespace
 
-std::string CalibrationPage(const ModelProfile& profile, const std::string& path) {
-  return Sentence(profile) +
+std::string CalibrationPage(const ModelProfile& profile, const std::string& path, bool ends) {
+  return Sentence(profile, ends) +
          fmt::format(
              "left in {}, which runs of this model read when part of its experts are in memory\n\n",
              path) +

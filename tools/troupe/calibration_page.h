@@ -10,7 +10,8 @@
 
 namespace troupe {
 
-std::string CalibrationPage(const ModelProfile& profile, const std::string& path);
+// `ends`: nothing else is learned or measured behind it.
+std::string CalibrationPage(const ModelProfile& profile, const std::string& path, bool ends = true);
 std::string BuddiesPage(const BuddyProfile& profile, const std::string& path);
 
 Json CalibrationRecord(const ModelProfile& profile, const std::string& path);

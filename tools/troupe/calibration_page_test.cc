@@ -27,6 +27,11 @@ TEST(CalibrationPage, BeginsWithWhatTheUserCameFor) {
                          "67 %\nleft in m.profile.json, which runs"));
 }
 
+TEST(CalibrationPage, IsNotDoneWhereSomethingIsMeasuredAfterIt) {
+  EXPECT_THAT(CalibrationPage(AProfile(), "m", /*ends=*/false),
+              StartsWith("predictions learned: 85 % of the experts"));
+}
+
 TEST(CalibrationPage, HasARowForEachLayerAndADashWhereNothingIsKnown) {
   const std::string page = CalibrationPage(AProfile(), "m");
   EXPECT_THAT(page, HasSubstr("\n1                  -     67.0 %          -        85.0 %          "

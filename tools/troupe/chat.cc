@@ -13,6 +13,7 @@
 #include "base/today.h"
 #include "server/chat_ask.h"
 #include "troupe/chat_command.h"
+#include "troupe/counted.h"
 #include "troupe/interrupt.h"
 #include "troupe/message_reader.h"
 #include "troupe/remark.h"
@@ -156,7 +157,7 @@ class Talk {
 
   void Tell(const Status& status, std::string_view done) const {
     if (!status.ok()) return Remark("{}\n", status.message());
-    Remark("{} messages {}\n", chat_.messages.size(), done);
+    Remark("{} {}\n", Counted(chat_.messages.size(), "message"), done);
   }
 
   Status Save(const std::string& path) const {

@@ -261,14 +261,16 @@ std::string NodesOf(const JsonValue& record) {
   return table;
 }
 
+// Of twenty counters most are zero: those are left out.
 std::string CountsOf(const JsonValue& record, const char* key, const char* title) {
   std::string line = fmt::format("{}:", title);
   const JsonValue counts = record.At(key);
   if (!counts.IsObject()) counts.Fail("an object");
   for (const Json::Member& count : counts.raw().members()) {
-    line += fmt::format(" {} {:g}", Printable(count.key), counts.At(count.key.c_str()).Number());
+    const double number = counts.At(count.key.c_str()).Number();
+    if (number != 0) line += fmt::format(" {} {:g}", Printable(count.key), number);
   }
-  return line + "\n";
+  return line.ends_with(':') ? line + " nothing\n" : line + "\n";
 }
 
 }  // namespace

@@ -36,6 +36,9 @@ TEST(ClusterRecord, IsShownAsATableOfNodes) {
   EXPECT_THAT(table, HasSubstr("asked of peers: calls 40"));
   EXPECT_THAT(table, HasSubstr("by_disk 2"));
   EXPECT_THAT(table, HasSubstr("busy 7"));
+  EXPECT_THAT(table, Not(ContainsRegex(" [a-z_]+ 0[ \n]"))) << "counts nothing";
+  EXPECT_THAT(ClusterTable("url", RecordOf(ClusterState()).Dump()).value(),
+              HasSubstr("\nasked of peers: nothing\nanswered to peers: nothing\n"));
 }
 
 TEST(ClusterRecord, SaysWherePeersAnswerInFewerBits) {

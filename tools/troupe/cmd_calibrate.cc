@@ -2,6 +2,8 @@
 // experts are chosen together, and leaves what it learned beside the model, where `troupe run`
 // finds it.
 #include <algorithm>
+#include <bit>
+#include <cstdio>
 #include <string>
 
 #include "gguf/reader.h"
@@ -87,7 +89,8 @@ class CalibrateCommand final : public Command {
     TROUPE_RETURN_IF_ERROR(SaveBuddies(learned.buddies, buddies_path));
     const bool table = json_ != "-";
     if (table) {
-      fmt::print("{}\n{}", CalibrationPage(learned.profile, path),
+      const bool measures = groups_.wanted() || quality_.wanted() || cuts_.wanted();
+      fmt::print("{}\n{}", CalibrationPage(learned.profile, path, /*ends=*/!measures),
                  BuddiesPage(learned.buddies, buddies_path));
     }
     Json record = CalibrationRecord(learned.profile, path);
@@ -102,6 +105,8 @@ class CalibrateCommand final : public Command {
                                  table));
     }
     if (quality_.wanted()) {
+      if (table) fmt::print("\nnow measuring quality: {} tokens\n", quality_.tokens());
+      std::fflush(stdout);  // it may take hours
       TROUPE_ASSIGN_OR_RETURN(
           const QualityCurve curve,
           quality_.Measure(
@@ -154,6 +159,13 @@ class CalibrateCommand final : public Command {
     return engine;
   }
 
+  // For a text that has room for so many tokens to measure on.
+  std::string WayOutWith(std::size_t room) const {
+    const bool others_fit = std::max(groups_.tokens(), cuts_.tokens()) <= room;
+    if (!quality_.wanted() || !others_fit || room < MeasureQuality::kLeastTokens) return "";
+    return fmt::format(", or --quality-tokens {}", std::bit_floor(room));
+  }
+
   // The engine ends with it: quality is measured on others, and the budget is for one.
   Result<Learned> Learn() {
     TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(text_));
@@ -165,8 +177,8 @@ class CalibrateCommand final : public Command {
     const std::size_t kept = std::max({quality_.tokens(), groups_.tokens(), cuts_.tokens()});
     if (ids.size() < 2 * kept) {
       return InvalidArgument(
-          "{}: {} tokens, at least {} expected: {} to measure on, as many to learn from", text_,
-          ids.size(), 2 * kept, kept);
+          "{}: {} tokens, at least {} expected: {} to measure on, as many to learn from{}", text_,
+          ids.size(), 2 * kept, kept, WayOutWith(ids.size() / 2));
     }
     const std::span<const TokenId> read = std::span(ids).first(ids.size() - kept);
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));

@@ -14,6 +14,7 @@
 #include "troupe/asked_server.h"
 #include "troupe/cluster_record.h"
 #include "troupe/commands.h"
+#include "troupe/counted.h"
 #include "troupe/options.h"
 #include "troupe/verb_table.h"
 
@@ -105,6 +106,8 @@ class ClusterCertificates final : public Command {
 
   Status Run() override {
     TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> written, WriteCertificates(wanted_));
+    fmt::print("{}, valid for {}; keep authority.key where no node is\n",
+               Counted(wanted_.hosts.size(), "node certificate"), Counted(wanted_.days, "day"));
     for (const std::string& path : written) fmt::print("{}\n", path);
     return OkStatus();
   }

@@ -155,6 +155,12 @@ Json FactsAsJson(const ModelFacts& facts) {
           {"layer_bytes", std::move(layers)}};
 }
 
+std::string InWords(std::uint64_t weights) {
+  const auto number = static_cast<double>(weights);
+  return number < 0.1e9 ? fmt::format("{:.3g} million", number * 1e-6)
+                        : fmt::format("{:.3g} billion", number * 1e-9);
+}
+
 Status InspectCommand::Run() {
   TROUPE_ASSIGN_OR_RETURN(const GgufModel model, GgufModel::Open(model_));
   TROUPE_ASSIGN_OR_RETURN(const ModelFacts facts, InspectModel(model));
@@ -166,9 +172,8 @@ Status InspectCommand::Run() {
     TROUPE_RETURN_IF_ERROR(WriteJson(record, json_));
     if (json_ == "-") return OkStatus();
   }
-  fmt::print("{}: {:.3g} billion weights in {}, of which a token uses {}\n\n", Printable(model_),
-             static_cast<double>(facts.weights) * 1e-9, ToString(facts.file),
-             ToString(facts.TouchedPerToken()));
+  fmt::print("{}: {} weights in {}, of which a token uses {}\n\n", Printable(model_),
+             InWords(facts.weights), ToString(facts.file), ToString(facts.TouchedPerToken()));
   for (const std::string& line : Describe(facts.config)) fmt::print("{}\n", line);
   fmt::print("file          {} in {} file{}, {:.4g} G weights\n", ToString(facts.file),
              model.files().size(), model.files().size() == 1 ? "" : "s",

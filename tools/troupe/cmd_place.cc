@@ -21,6 +21,7 @@
 #include "troupe/options.h"
 #include "troupe/output_path.h"
 #include "troupe/placement_plots.h"
+#include "troupe/plot_file.h"
 #include "troupe/progress.h"
 
 namespace troupe {
@@ -273,6 +274,7 @@ Status PlaceCommand::Run() {
     PrintBest(outcomes);
     Print(outcomes);
   }
+  TellPlot(plot_);
   return json_.empty() ? OkStatus() : WriteRecord(outcomes, move);
 }
 

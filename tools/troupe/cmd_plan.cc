@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "expert/flow/speed_estimate.h"
 #include "machine/process_memory.h"
 #include "runtime/machine_costs.h"
 #include "runtime/model_work.h"
 #include "runtime/plan_model.h"
+#include "store/container_format.h"
 #include "troupe/commands.h"
 #include "troupe/engine_flags.h"
 #include "troupe/json_record.h"
@@ -26,7 +29,27 @@ struct Expectation {
   SpeedEstimate speed;
   Bytes dense_read;       // from memory, for one token
   bool measured = false;  // now, rather than remembered
+  bool saved = false;     // so that runs know it
+
+  std::string_view Source() const {
+    if (!measured) return "measured before of this machine";
+    return saved ? "measured now of this machine"
+                 : "measured now of this machine, with too little memory to keep it for runs "
+                   "(`troupe probe MODEL` does)";
+  }
 };
+
+// Of the container that `troupe pack` would write.
+Bytes ContainerBytes(const PlannedModel& model) {
+  ContainerIndex index{.model = {},
+                       .experts = model.config->moe.routing.experts,
+                       .precisions = std::vector<std::vector<ContainerLayer>>(1)};
+  for (const ExpertLayout& layout : model.measure.experts) {
+    if (layout.empty()) continue;
+    index.precisions[0].push_back({.expert_bytes = layout.SlotBytes(), .checksums = {}});
+  }
+  return Bytes(PlaceExperts(index));
+}
 
 class PlanCommand final : public Command {
  public:
@@ -48,7 +71,7 @@ class PlanCommand final : public Command {
     TROUPE_ASSIGN_OR_RETURN(std::optional<PlannedModel> model,
                             PlanModel(engine_.model(), engine_.options()));
     TROUPE_ASSIGN_OR_RETURN(const Expectation expected, Expect(*model));
-    if (expected.measured) {  // a run would plan by it, in a process that has measured nothing
+    if (expected.saved) {  // a run would plan by it, in a process that has measured nothing
       model.reset();
       ReturnFreeMemory();
       TROUPE_ASSIGN_OR_RETURN(model, PlanModel(engine_.model(), engine_.options()));
@@ -73,7 +96,9 @@ class PlanCommand final : public Command {
     costs.model.disk = costs.model.disk.Behind(link.bytes_per_second, link.latency_seconds);
 
     const ModelWork work = WorkOf(model);
-    Expectation expected{.dense_read = work.dense + work.head, .measured = costs.AnyMeasured()};
+    Expectation expected{.dense_read = work.dense + work.head,
+                         .measured = costs.AnyMeasured(),
+                         .saved = costs.saved};
     const std::uint32_t prompt = std::min(kPrompt, model.plan.context());
     TROUPE_ASSIGN_OR_RETURN(expected.speed, EstimateSpeed(work, model.plan.memory, model.plan.needs,
                                                           costs.model, prompt));
@@ -102,12 +127,11 @@ class PlanCommand final : public Command {
     }
     if (model.store != nullptr && !model.store->direct()) {
       fmt::print("pack          `troupe pack` makes loads faster, and takes {} more of the disk\n",
-                 ToString(plan.needs.experts));
+                 ToString(ContainerBytes(model)));
     }
     const SpeedEstimate& speed = expected.speed;
-    fmt::print("\nExpected{}, from what was {} of this machine:\n",
-               plan.memory.sequences > 1 ? " of one request alone" : "",
-               expected.measured ? "measured now" : "measured before");
+    fmt::print("\nExpected{}, from what was {}:\n",
+               plan.memory.sequences > 1 ? " of one request alone" : "", expected.Source());
     fmt::print(
         "decode        {:.1f} tokens/s: {:.2f} ms to compute, {:.2f} ms waiting for the disk\n",
         speed.DecodeTokensPerSecond(), speed.decode.compute_seconds * 1e3,

@@ -43,15 +43,26 @@ class PsCommand final : public Command {
   static std::string Sentence(const std::vector<ServerActivity>& activity) {
     if (activity.empty()) return "no server runs here that you may see";
     double requests = 0, tokens = 0;
-    std::size_t silent = 0;  // without a key, or not answering
+    std::size_t keyed = 0, silent = 0;
     for (const ServerActivity& now : activity) {
       requests += now.requests.value_or(0);
       tokens += now.tokens_per_second.value_or(0);
-      silent += now.requests ? 0 : 1;
+      keyed += now.wants_key ? 1 : 0;
+      silent += now.requests || now.wants_key ? 0 : 1;
     }
     return fmt::format("{}: {} now, {:.1f} tokens/s{}", Counted(activity.size(), "server"),
                        Counted(static_cast<std::uint64_t>(requests), "request"), tokens,
-                       silent > 0 ? fmt::format(" ({} of them did not tell)", silent) : "");
+                       Untold(keyed, silent));
+  }
+
+  static std::string Untold(std::size_t keyed, std::size_t silent) {
+    if (keyed + silent == 0) return "";
+    std::string why;
+    if (keyed > 0) why = fmt::format("{} of them {} a key", keyed, keyed == 1 ? "wants" : "want");
+    if (silent > 0) {
+      why += fmt::format("{}{} of them did not tell", why.empty() ? "" : ", ", silent);
+    }
+    return fmt::format(" ({})", why);
   }
 
   static void Print(const std::vector<RunningServer>& servers,

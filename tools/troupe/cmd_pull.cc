@@ -1,5 +1,6 @@
 // `troupe pull`: a model from those who keep it, into the folder where other commands find it.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -21,6 +22,7 @@
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 #include "troupe/progress.h"
+#include "troupe/remark.h"
 
 namespace troupe {
 namespace {
@@ -112,6 +114,11 @@ Status PullCommand::Run() {
   options_.go_on = [&bar](Bytes here, Bytes size) {
     if (size > Bytes()) bar.UpdateTransfer(here, size);
     return !InterruptGuard::interrupted();
+  };
+  options_.again = [this, &bar](int next_try, const Status& why) {
+    if (::isatty(STDERR_FILENO) == 0) return;  // one line of why is enough for a log
+    bar.Clear();
+    Remark("trying again ({} of {}): {}\n", next_try, options_.tries, Printable(why.message()));
   };
   const Stopwatch watch;
   const Result<PullReport> report = Pull(name_, options_);

@@ -14,6 +14,7 @@
 #include "troupe/json_record.h"
 #include "troupe/options.h"
 #include "troupe/output_path.h"
+#include "troupe/plot_file.h"
 #include "troupe/progress.h"
 #include "troupe/remark.h"
 #include "troupe/replay_costs.h"
@@ -139,6 +140,7 @@ class ReplayCommand final : public Command {
       reports.push_back(std::move(report));
     }
     if (!plot_.empty()) TROUPE_RETURN_IF_ERROR(WriteWholeText(plot_, Plot(reports, plot_)));
+    TellPlot(plot_);
     if (json_.empty()) return OkStatus();
     Json records = Json::Array();
     for (const ReplayReport& report : reports) records.push_back(ToJson(report));

@@ -13,6 +13,7 @@
 #include "troupe/options.h"
 #include "troupe/output_path.h"
 #include "troupe/placement_plots.h"
+#include "troupe/plot_file.h"
 #include "troupe/progress.h"
 
 namespace troupe {
@@ -184,7 +185,9 @@ Status SimulateCommand::Write(std::vector<Outcome> outcomes) const {
   }
   if (json_ != "-" && all) Print(runs);
   if (plot_.empty()) return OkStatus();
-  return WriteWholeText(plot_, PlotSimulated(problem, runs, title, plot_));
+  TROUPE_RETURN_IF_ERROR(WriteWholeText(plot_, PlotSimulated(problem, runs, title, plot_)));
+  TellPlot(plot_);
+  return OkStatus();
 }
 
 Status SimulateCommand::Run() {

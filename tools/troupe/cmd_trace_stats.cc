@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "io/text_file.h"
 #include "troupe/options.h"
+#include "troupe/plot_file.h"
 #include "troupe/trace_making.h"
 #include "troupe/trace_stats.h"
 #include "troupe/trace_verbs.h"
@@ -41,6 +42,7 @@ class TraceStats final : public Command {
     if (!page_.empty()) {
       TROUPE_RETURN_IF_ERROR(WriteWholeText(page_, StatisticsPage(trace_, statistics)));
     }
+    TellPlot(page_);
     return json_.empty() ? OkStatus() : WriteJson(StatisticsRecord(trace_, statistics), json_);
   }
 

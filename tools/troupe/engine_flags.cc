@@ -130,7 +130,7 @@ void EngineFlags::AddMemoryOptions(Options& options) {
             TROUPE_ASSIGN_OR_RETURN(offload_.link, ParseLinkSpeed(text));
             return OkStatus();
           },
-          "Simulate a slower disk: bytes per second, and latency (500MiB/100us)")
+          "Simulate a slower disk: bytes per second, and latency, such as 500MiB/100us")
       .Type("SPEED");
 }
 

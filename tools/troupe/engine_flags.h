@@ -41,8 +41,11 @@ class EngineFlags {
   // The same answers on every run, also where they are not exact.
   void HandOutInOrder() { offload_.in_order = true; }
   // What may be lost is for guesses that others check (split/draft_desk.h): missing experts of
-  // theirs are answered by nothing, so that guessing reads nothing.
-  void LoseForDraftsAlone() { offload_.lossiness = Chain{"drop"}; }
+  // theirs are answered by nothing, so that guessing reads nothing, unless options say otherwise.
+  void LoseForDraftsAlone() {
+    if (offload_.exact()) offload_.lossiness = Chain{"drop"};
+    offload_.lossy_guesses_alone = true;
+  }
   // Nor for anything else, whatever was allowed.
   void LoseNothing();
   // How many sequences the engine holds at once; 1 unless a command says more. Where memory is

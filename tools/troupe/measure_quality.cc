@@ -85,7 +85,7 @@ void MeasureQuality::AddTo(Options& options) {
       .Add("--quality-tokens", tokens_,
            "Number of tokens at the end of the text to measure on; nothing is learned from them "
            "(2048)")
-      .Between(std::size_t{16}, kMostTokens)
+      .Between(kLeastTokens, kMostTokens)
       .Needs("--measure-quality")
       .Type("N");
   options

@@ -20,6 +20,8 @@ namespace troupe {
 
 class MeasureQuality {
  public:
+  static constexpr std::size_t kLeastTokens = 16;
+
   void AddTo(Options& options);
   Status CheckUsage() const;
 

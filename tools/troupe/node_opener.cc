@@ -18,7 +18,14 @@ Status BecomeNodeProgram(const std::vector<std::string>& arguments) {
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   ::execv(program.c_str(), pointers.data());
-  return ErrnoStatus(errno, program).WithContext("what runs nodes of clusters");
+  const int why = errno;
+  if (why == ENOENT && !std::filesystem::exists(program, error)) {
+    return Error(Code::kNotFound,
+                 "nodes of clusters need troupe-node beside troupe, which is not at {}: 'make "
+                 "build' or 'make install' builds it",
+                 program);
+  }
+  return ErrnoStatus(why, program).WithContext("what runs nodes of clusters");
 }
 
 }  // namespace troupe

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "troupe/remark.h"
 #include "troupe/text_input.h"
 
 namespace troupe {
@@ -63,6 +64,7 @@ Result<std::string> PromptInput::Text(const Engine& engine) const {
 Result<std::vector<TokenId>> PromptInput::Tokens(const Engine& engine) const {
   if (has_ids()) return ParseTokenIds(ids_);
   TROUPE_ASSIGN_OR_RETURN(const std::string text, Text(engine));
+  if (text.empty()) Remark("note: the prompt is empty\n");
   Result<std::vector<TokenId>> ids = engine.tokenizer().Encode(text);
   if (!ids.ok() && !prompt()) return Status(ids.status()).WithContext(name());
   return ids;

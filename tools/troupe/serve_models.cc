@@ -82,9 +82,8 @@ void LetDraftsAloneLose(const SplitFlags& split, EngineFlags& engine) {
         "answers lose the quality that these options allow\n",
         split.may_draft() ? "only guesses for the cloud lose quality" : "nothing loses quality");
     if (!split.may_draft()) engine.LoseNothing();
-  } else if (split.may_draft()) {
-    engine.LoseForDraftsAlone();
   }
+  if (split.may_draft()) engine.LoseForDraftsAlone();
 }
 
 // Its peers go on with the model of now: with another one this node would be none of them, and end.

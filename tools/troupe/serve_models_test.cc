@@ -205,12 +205,16 @@ TEST_F(ServeModelsTest, AnEndThatWasToldToLoseQualityIsExactWhereTheCloudMayAnsw
   EXPECT_TRUE(drafts_lose);
   EXPECT_THAT(said, HasSubstr("note: answers are exact, as the cloud's are: only guesses for the "
                               "cloud lose quality"));
+  EXPECT_THAT(said, HasSubstr("guesses for the cloud leave out missing experts; answers "
+                              "leave out none"));
+  EXPECT_THAT(said, Not(HasSubstr("not exact")));
   const auto [nothing_loses, said_of_cloud] = open("cloud");
   EXPECT_TRUE(nothing_loses);
   EXPECT_THAT(said_of_cloud, HasSubstr("nothing loses quality"));
   const auto [exact_alone, said_of_end] = open("end");
   EXPECT_FALSE(exact_alone);
   EXPECT_THAT(said_of_end, Not(HasSubstr("answers are exact")));
+  EXPECT_THAT(said_of_end, HasSubstr("not exact: missing experts are answered by drop"));
 }
 
 TEST_F(ServeModelsTest, AnEndWhoseRowsCrossExactlyIsExactWhateverCodeItWasToldOf) {

@@ -31,6 +31,12 @@ void AllowConnections(std::size_t connections) {
          files, connections);
 }
 
+// What whoever starts a second server meets first, and its way out.
+Status WithAnotherPort(const Status& why) {
+  if (!why.message().ends_with("already in use")) return why;
+  return Error(why.code(), "{}; --port chooses another", why.message());
+}
+
 }  // namespace
 
 Status ServeRun::Run() {
@@ -113,19 +119,19 @@ Status ServeRun::Listen() {
   router_.emplace(settings_.access, Router::Start::kLoading);
   HttpServerOptions options = settings_.flags->Http();
   AllowConnections(options.limits.connections);
-  TROUPE_ASSIGN_OR_RETURN(
-      server_,
-      HttpServer::Listen(
-          options, {.handle =
-                        [this](HttpRequest request, HttpReplyPtr reply) {
-                          router_->Serve(std::move(request), std::move(reply));
-                        },
-                    .refusal = [this](const HttpRequest& head) { return router_->Refusal(head); },
-                    .error =
-                        [this](int status, const std::string& message, const HttpRequest& head) {
-                          return router_->TransportError(status, message, head);
-                        },
-                    .log = [this](const HttpEnded& ended) { log_.Add(ended); }}));
+  Result<std::unique_ptr<HttpServer>> server = HttpServer::Listen(
+      options, {.handle =
+                    [this](HttpRequest request, HttpReplyPtr reply) {
+                      router_->Serve(std::move(request), std::move(reply));
+                    },
+                .refusal = [this](const HttpRequest& head) { return router_->Refusal(head); },
+                .error =
+                    [this](int status, const std::string& message, const HttpRequest& head) {
+                      return router_->TransportError(status, message, head);
+                    },
+                .log = [this](const HttpEnded& ended) { log_.Add(ended); }});
+  if (!server.ok()) return WithAnotherPort(server.status());
+  server_ = *std::move(server);
   return OkStatus();
 }
 

@@ -32,6 +32,7 @@ bool IsNumericOrLocal(const std::string& host) {
 struct Look {
   std::string page;  // empty: none was given
   double at = 0;
+  bool wants_key = false;
 };
 
 std::vector<Look> LookAtAll(std::span<const RunningServer> servers) {
@@ -52,6 +53,7 @@ std::vector<Look> LookAtAll(std::span<const RunningServer> servers) {
                   .on_end =
                       [&, i](const Status& status) {
                         looks[i].at = watch.Seconds();
+                        looks[i].wants_key = status.ok() && statuses[i] == 401;
                         if (!status.ok() || statuses[i] != 200) looks[i].page.clear();
                       }});
   }
@@ -90,6 +92,7 @@ std::vector<ServerActivity> WatchServers(std::span<const RunningServer> servers,
       return MetricIn(look.page, "troupe_tokens_total", "kind=\"generated\"");
     };
     all[i].resident = ResidentMemoryOf(servers[i].pid);
+    all[i].wants_key = after[i].wants_key;
     all[i].requests = MetricIn(after[i].page, "troupe_requests_now");
     const std::optional<double> first = tokens(before[i]), second = tokens(after[i]);
     const double seconds = after[i].at - before[i].at;

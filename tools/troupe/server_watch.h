@@ -17,6 +17,7 @@ struct ServerActivity {
   std::optional<Bytes> resident;            // as the system says
   std::optional<double> requests;           // waiting or being answered
   std::optional<double> tokens_per_second;  // generated, between two looks
+  bool wants_key = false;                   // which nobody sends: the server may be a stranger's
 };
 
 // `between`: the two looks at how many tokens there are.

@@ -50,6 +50,7 @@ TEST(WatchedServers, AreAskedTwiceForTheirTokens) {
   for (std::size_t i = 1; i < 4; ++i) {
     EXPECT_EQ(activity[i].requests, std::nullopt) << i;
     EXPECT_EQ(activity[i].tokens_per_second, std::nullopt) << i;
+    EXPECT_EQ(activity[i].wants_key, i == 1) << i;
   }
 }
 

@@ -171,7 +171,9 @@ ReadShape ShapeReads(const MediumFacts& medium) {
 std::string Describe(const MediumFacts& medium, const ReadShape& shape) {
   const std::string reads = fmt::format("reads of {}; ahead {} of {}", ToString(shape.piece),
                                         shape.prefetch_reads, ToString(shape.prefetch_piece));
-  if (!medium.reads.measured()) return reads + ": nothing was measured of the medium";
+  if (!medium.reads.measured()) {
+    return reads + ": nothing was measured of the medium (`troupe probe MODEL` does)";
+  }
   const DiskCost probed = AsProbed(medium.reads);
   const double full = BestSpeed(probed, Sizes(medium));
   return fmt::format(

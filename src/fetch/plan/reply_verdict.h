@@ -66,6 +66,7 @@ class Patience {
   void Progressed() { failures_ = 0; }
   // Seconds to wait before the next try; nothing: it was the last.
   std::optional<double> AfterFailure(double retry_after = 0);
+  int next_try() const { return failures_ + 1; }
 
  private:
   int most_;

@@ -91,6 +91,7 @@ TEST(Patience, EndsAfterFailuresWithoutProgress) {
   Patience patience(3);
   EXPECT_THAT(patience.AfterFailure(), Optional(0.5));
   EXPECT_THAT(patience.AfterFailure(), Optional(1.0));
+  EXPECT_EQ(patience.next_try(), 3);
   patience.Progressed();
   EXPECT_THAT(patience.AfterFailure(), Optional(0.5));
   EXPECT_THAT(patience.AfterFailure(5), Optional(5.0));
