@@ -193,7 +193,7 @@ TEST_F(ServeModelsTest, AnEndThatWasToldToLoseQualityIsExactWhereTheCloudMayAnsw
   const auto open = [&](const std::string& place) {
     const auto flags = ServeFlags::Read({kServed, "--ctx", "128", "--threads", "2", "--memory",
                                          "1GiB", "--slots", "10", "--substitute", "drop", "--cloud",
-                                         "http://127.0.0.1:9", "--place", place})
+                                         "http://127.0.0.1:9", "--place", place, "--explain"})
                            .value();
     testing::internal::CaptureStderr();
     ServedModel served = models_.Open(*flags).value();
