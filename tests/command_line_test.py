@@ -18,6 +18,7 @@ import tempfile
 import time
 import unittest
 
+import terminal
 import troupe_cli
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -832,13 +833,7 @@ class Progress(CommandLineTest):
         with open(out, "wb") as stdout:
             process = subprocess.Popen([TROUPE, *map(str, arguments)], stdout=stdout, stderr=secondary)
         os.close(secondary)
-        seen = b""
-        try:
-            while chunk := os.read(primary, 4096):
-                seen += chunk
-        except OSError:  # Linux' way of saying that the other side is closed
-            pass
-        os.close(primary)
+        seen = terminal.all_written(primary)
         self.assertEqual(process.wait(), 0)
         return seen, out.read_text(encoding="utf-8")
 

@@ -17,6 +17,7 @@ import tempfile
 import time
 import unittest
 
+import terminal
 from model_hub import ModelHub, Plan
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -355,13 +356,7 @@ class Refuses(PullTest):
         with subprocess.Popen([TROUPE, "pull", NAME, "--tries", "2"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=secondary, env=self.environment(HF_ENDPOINT="http://127.0.0.1:9")):
             os.close(secondary)
-            seen = b""
-            try:
-                while chunk := os.read(primary, 4096):
-                    seen += chunk
-            except OSError:  # Linux' way of saying that the other side is closed
-                pass
-        os.close(primary)
+            seen = terminal.all_written(primary)
         self.assertEqual(seen.count(b"trying again"), 1, seen)
         self.assertRegex(seen, rb"trying again \(2 of 2\): .*127\.0\.0\.1")
 

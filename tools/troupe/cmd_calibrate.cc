@@ -159,7 +159,7 @@ class CalibrateCommand final : public Command {
     return engine;
   }
 
-  // For a text that has room for so many tokens to measure on.
+  // For a text that is too short: asks for fewer tokens, `room` at most, where that would do.
   std::string WayOutWith(std::size_t room) const {
     const bool others_fit = std::max(groups_.tokens(), cuts_.tokens()) <= room;
     if (!quality_.wanted() || !others_fit || room < MeasureQuality::kLeastTokens) return "";
