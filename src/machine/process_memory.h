@@ -17,8 +17,8 @@ struct ResidentParts {
 ResidentParts ResidentMemoryParts();
 
 // What a plan counts as held: `parts` in coarse steps. How many pages of its code the kernel has
-// mapped differs by some hundred KiB from one run of a command to the next, and the same command
-// shall make the same plan. Of code no less is counted than what a run comes to use.
+// mapped depends on what it keeps of the file (9 to 17 MiB of the same command were seen), and the
+// same command shall make the same plan. Of code no less is counted than what a run comes to use.
 Bytes HeldForPlan(const ResidentParts& parts);
 
 // The system gets the pages back that the allocator holds and nobody uses. How many bytes fewer are
