@@ -162,7 +162,7 @@ class NodeCore {
   // Whether the own users' passes have given up sharing, or do share again.
   void OnSharing(bool given_up);
   // Since the beginning, newest first in weight; the next report tells of it.
-  void OnMeasured(NodeMeasures measured) { measured_ = std::move(measured); }
+  void OnMeasured(NodeMeasures measured);
   // Looks at what is due.
   void OnTime(Nanos now);
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cluster/node_core.h"
+#include "cluster/plan/coming_speed.h"
 #include "cluster/wire/holdings.h"
 #include "cluster/wire/plan_notice.h"
 #include "cluster/wire/report.h"
@@ -238,6 +239,13 @@ void NodeCore::OnHeld(std::vector<std::uint8_t> held, bool as_planned) {
 
 void NodeCore::OnActivity(std::vector<std::uint32_t> counts, Nanos) {
   for (std::size_t i = 0; i < counts.size(); ++i) counted_[i] += counts[i];
+}
+
+void NodeCore::OnMeasured(NodeMeasures measured) {
+  measured_ = std::move(measured);
+  double link = 0;
+  for (const NodeMeasures::Link& one : measured_.links) link = std::max(link, one.bytes_per_second);
+  follower_.SetAtOnce(ExpertsAtOnce(measured_.disk_bytes_per_second, link, self_.expert_bytes));
 }
 
 void NodeCore::SendReport(Nanos now) {

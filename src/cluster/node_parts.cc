@@ -162,6 +162,11 @@ void NodeParts::LookAtMigration(Nanos now) {
   migration_.Look(*core_.plan(), here, now);
 }
 
+void NodeParts::OnMeasured(double disk_bytes_per_second) {
+  disk_bytes_per_second_ = disk_bytes_per_second;
+  core_.OnMeasured(Measured());
+}
+
 NodeMeasures NodeParts::Measured() const {
   NodeMeasures measured{.disk_bytes_per_second = disk_bytes_per_second_, .links = {}};
   const RunningLine computing = ports_.host.computing();

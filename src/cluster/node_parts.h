@@ -87,7 +87,7 @@ class NodeParts {
   void ReleaseLater(const ReleaseStep& step) { to_release_.push_back(step); }
   void OnChecked(const SpotCheck& check, Result<SpotResult> result, Nanos now);
   void OnForgotten(bool all) { forgetting_ = !all; }
-  void OnMeasured(double disk_bytes_per_second) { disk_bytes_per_second_ = disk_bytes_per_second; }
+  void OnMeasured(double disk_bytes_per_second);
   void OnSharing(bool given_up, Nanos now);
   void OnPlanChosen(Result<PlanChoice> choice, Nanos now);
 

@@ -67,8 +67,11 @@ std::optional<HoldingStep> PlanFollower::Step() const {
   const auto may_rest = [&](ExpertId id) {
     return MayRest(id, self_.node, plan_->epoch, self_.copies, others);
   };
-  const HoldingFacts facts{
-      .grid = self_.grid, .held = held_, .most_held = self_.most_held, .may_go = may_go};
+  const HoldingFacts facts{.grid = self_.grid,
+                           .held = held_,
+                           .most_held = self_.most_held,
+                           .at_once = at_once_,
+                           .may_go = may_go};
   if (use_.empty()) return NextStep(*wanted, facts);
   if (auto step = NextStep(Wanted(*wanted, may_rest), facts)) return step;
   return RestStep(*wanted, may_rest);

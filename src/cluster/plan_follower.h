@@ -44,6 +44,8 @@ class PlanFollower {
   // Experts of the plan that have given their slots to the cache: now, and ever.
   std::size_t resting() const;
   std::uint64_t rested() const { return rested_; }
+  // How many experts a step brings.
+  void SetAtOnce(std::uint32_t experts) { at_once_ = experts; }
   // To be carried out, and then told of by OnHeld; nothing while one is under way.
   std::optional<HoldingStep> TakeStep();
   // The step is done, or could not be: what is held now.
@@ -80,6 +82,7 @@ class PlanFollower {
   std::uint64_t sequence_ = 0;
   std::optional<ClusterPlan> plan_;
   bool draining_ = false;
+  std::uint32_t at_once_ = HoldingFacts().at_once;
   std::vector<double> use_;          // empty: all that is planned is to be held
   double usual_use_ = 0;             // of an expert
   std::vector<std::uint8_t> rests_;  // by the grid's index

@@ -18,9 +18,6 @@ namespace {
 constexpr double kPatience = 4;
 constexpr Nanos kAtLeast = 1'000'000'000;
 
-// Their memory is in the plan.
-static_assert(HoldingFacts::kAtOnce <= kExpertsFetched);
-
 }  // namespace
 
 StepFetcher::StepFetcher(Model model, const PeerDirectory& directory, SendFrame send)
@@ -48,6 +45,7 @@ bool StepFetcher::Begin(const HoldStep& step, std::span<const MeasuredLink> link
   std::vector<ExpertFetch::Wanted> wanted;
   if (peers.empty()) return active_ = false;
   for (const std::uint32_t expert : step.experts) {
+    if (wanted.size() == kExpertsFetched) break;  // the memory of no more is in the plan
     const ExpertId id{step.layer, expert};
     const auto checksum = model_.checksum_of(id);
     if (!checksum) continue;

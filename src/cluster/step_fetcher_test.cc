@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cluster/face/node_buffers.h"
 #include "cluster/wire/fetch.h"
 #include "store/container_format.h"
 
@@ -82,6 +83,19 @@ TEST_F(StepFetching, AStepsExpertsComeFromTheFastestHolder) {
   EXPECT_EQ(fetched->at({1, 3}), SlotOf({1, 3}));
   EXPECT_FALSE(fetcher.OnTime(now));  // it was told
   EXPECT_EQ(fetcher.counters().experts, 2u);
+}
+
+TEST_F(StepFetching, NoMoreAreOnTheirWayThanThePlanOfMemoryCounts) {
+  static_assert(kExpertsFetched == 2);
+  StepFetcher fetcher = Fetcher();
+  ASSERT_TRUE(fetcher.Begin({.layer = 1, .experts = {0, 1, 2, 3}}, Links(), 100e3));
+  std::optional<FetchedExperts> fetched;
+  for (Nanos now = 0; !(fetched = fetcher.OnTime(now)); now = fetcher.NextTime().value_or(now)) {
+    ASSERT_LE(sent_.size(), kExpertsFetched);
+    fetcher.OnFrame(2, PieceFor(sent_.back().second), now += 1000);
+  }
+  EXPECT_TRUE(fetched->contains({1, 0}) && fetched->contains({1, 1}));
+  EXPECT_EQ(fetched->size(), kExpertsFetched);
 }
 
 TEST_F(StepFetching, WhatTheDiskGivesFasterOrNobodyHoldsIsNotFetched) {

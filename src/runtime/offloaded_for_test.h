@@ -75,7 +75,7 @@ class OffloadedExpertsTest : public testing::Test {
     }
     const ExpertGrid grid{.layers = kMarkedLayers, .experts = kMarkedExperts};
     experts_ = OffloadedExperts::Create(layouts, std::move(store), std::move(reader), pool_, clock_,
-                                        {.cache = {.grid = grid, .slots = slots, .quotas = {}},
+                                        {.cache = {.grid = grid, .slots = slots, .quotas = quotas_},
                                          .policy = std::make_unique<Lru>(grid),
                                          .predictor = std::move(predictor),
                                          .prefetch = {.governed = false},
@@ -120,7 +120,8 @@ class OffloadedExpertsTest : public testing::Test {
   ThreadPool pool_{1};
   ManualClock clock_;
   std::vector<std::byte> contents_, low_contents_;
-  MeasuredCosts costs_;  // that Open gives it
+  MeasuredCosts costs_;                // that Open gives it,
+  std::vector<std::uint32_t> quotas_;  // and these
   FakeReader* reader_ = nullptr;
   std::unique_ptr<OffloadedExperts> experts_;
   std::uint32_t layer_ = 0;

@@ -1,6 +1,7 @@
 // The half of OffloadedExperts that keeps experts in memory for as long as somebody says. They are
 // read behind the loads of passes, which wait for none of it, or, where nobody computes, at once.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -14,13 +15,15 @@ HeldExperts& OffloadedExperts::held() {
   return *held_;
 }
 
-// What is held belongs to no layer's quota: the other slots are shared as all were before.
+// What is held, or on its way to be, belongs to no layer's quota: the other slots are shared as all
+// were before. A layer whose quota is full of such waits for slots that come free after its pass.
 void OffloadedExperts::ShareSlots(std::uint32_t all) {
   if (quotas_.empty()) return;
   const auto slots = static_cast<double>(most_slots_);
-  const double left = all - static_cast<double>(pins_.size());
   std::vector<std::uint32_t> quotas(quotas_.size());
   for (const auto& [id, pin] : pins_) ++quotas[id.layer];
+  if (holding_) quotas[holding_->layer] += static_cast<std::uint32_t>(holding_->left);
+  const double left = all - std::accumulate(quotas.begin(), quotas.end(), 0.0);
   for (std::size_t layer = 0; layer < quotas.size(); ++layer) {
     quotas[layer] += static_cast<std::uint32_t>(quotas_[layer] * left / slots);
   }
@@ -45,6 +48,7 @@ void OffloadedExperts::BeginHolding(std::uint32_t layer, std::span<const std::ui
   }
   const DemandId demand = flow_.Ask(layer, demands, clock_.Now(), DemandOf::kHolding);
   holding_ = {.demand = demand, .layer = layer, .left = demands.size(), .looked_in = passes_};
+  ShareSlots(flow_.cache().shape().slots);
   flow_.Continue();
   loads_->loader().Poll();
 }
@@ -68,8 +72,8 @@ std::optional<Status> OffloadedExperts::HoldWhatCame(Waiting waiting) {
   if (gave.ok() && *gave == Gave::kMoreMayCome) return std::nullopt;
   const auto [layer, left] = std::pair(holding.layer, holding.left);
   holding_.reset();
-  if (!gave.ok()) return gave.status();
   ShareSlots(flow_.cache().shape().slots);
+  if (!gave.ok()) return gave.status();
   if (*gave == Gave::kAll) return OkStatus();
   return Error(Code::kResourceExhausted,
                "layer {}: no slot is left for {} experts that are to be held beside {} others",

@@ -397,6 +397,22 @@ TEST_F(OffloadedPeersTest, ExpertsAreReadToBeHeldWhilePassesGoOn) {
   EXPECT_EQ(experts_->held().Find({0, 2})->weights().down.data[0], std::byte{2});
 }
 
+TEST_F(OffloadedPeersTest, APassFindsSlotsBesideAsManyExpertsOnTheirWayAsItsLayerHas) {
+  quotas_ = {2, 2};
+  Open(4);
+  Ask(1, {0, 1});
+  TakeAll(2);
+  const std::uint32_t held[] = {1, 2};
+  experts_->BeginHolding(0, held);
+  experts_->OnPassBegins({});
+  Ask(0, {0});
+  EXPECT_THAT(Take(true), ElementsAre(0));
+  Ask(1, {3});
+  EXPECT_THAT(Take(true), ElementsAre(3));
+  EXPECT_EQ(experts_->GoOnHolding(), OkStatus());
+  EXPECT_EQ(experts_->held().count(), 2u);
+}
+
 TEST_F(OffloadedPeersTest, WhereNobodyComputesExpertsToBeHeldAreWaitedFor) {
   reader_->Hold(true);
   const std::uint32_t held[] = {0, 3};

@@ -26,12 +26,12 @@ std::vector<ExpertId> InOrder(std::span<const ExpertId> order, const HoldingFact
   return all;
 }
 
-// Those that follow the first one in the same layer come with it.
+// Those of the first one's layer that come soon come with it.
 HoldStep Bring(std::span<const ExpertId> coming, std::size_t most) {
+  constexpr std::size_t kSteps = 4;
   HoldStep step{.layer = coming.front().layer, .experts = {}};
-  for (const ExpertId id : coming) {
-    if (id.layer != step.layer || step.experts.size() == most) break;
-    step.experts.push_back(id.expert);
+  for (const ExpertId id : coming.first(std::min(coming.size(), kSteps * most))) {
+    if (id.layer == step.layer && step.experts.size() < most) step.experts.push_back(id.expert);
   }
   return step;
 }

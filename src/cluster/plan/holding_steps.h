@@ -1,7 +1,9 @@
 // What a node does next on its way from what it holds to what its plan says: some experts of a
 // layer to be brought in, or one to be let go to make room. Pure.
 //
-// Experts come and go in the order of the plan, what it does not name after it, layer by layer.
+// Experts come and go in the order of the plan, what it does not name after it, layer by layer. A
+// step brings one layer's, so an expert may come before some of other layers that the plan names
+// first: as many as four steps bring.
 // Only what may go does (leave_rule.h); what may not yet is waited for. Where memory is full, one
 // expert comes before another has gone: two full nodes that swap what they hold would wait for each
 // other otherwise. With that one slot each nodes cannot all wait, as long as no plan exceeds a
@@ -40,9 +42,8 @@ struct HoldingFacts {
   std::uint32_t most_held = 0;
   // How many are held beyond that while experts are swapped: of the cache's slots.
   static constexpr std::uint32_t kSwapSlots = 1;
-  // How many experts one step brings in.
-  static constexpr std::uint32_t kAtOnce = 2;
-  std::uint32_t at_once = kAtOnce;
+  // How many experts one step brings in (coming_speed.h).
+  std::uint32_t at_once = 2;
   std::function<bool(ExpertId)> may_go;
 };
 

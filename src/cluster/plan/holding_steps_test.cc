@@ -31,6 +31,17 @@ TEST(HoldingSteps, BringsInLayerByLayerWhatFits) {
   EXPECT_EQ(NextStep(kWanted, Facts({{0, 0}, {0, 1}, {1, 2}}, 3)), std::nullopt);
 }
 
+TEST(HoldingSteps, WhatIsOfTheFirstOnesLayerAndComesSoonComesWithIt) {
+  ClusterPlan::Node wanted{.name = "a", .held = {{0, 1, 2}, {0, 1, 2, 3}}};
+  wanted.come = {{1, 3}, {0, 2}, {1, 0}, {0, 0}, {0, 1}, {1, 2}, {1, 1}};
+  HoldingFacts facts = Facts({}, 8);
+  EXPECT_EQ(NextStep(wanted, facts), HoldingStep(HoldStep{1, {3, 0}}));
+  facts.at_once = 16;
+  EXPECT_EQ(NextStep(wanted, facts), HoldingStep(HoldStep{1, {3, 0, 2, 1}}));
+  facts.at_once = 1;  // four steps bring the first four, and no later one is brought before them
+  EXPECT_EQ(NextStep(wanted, facts), HoldingStep(HoldStep{1, {3}}));
+}
+
 TEST(HoldingSteps, LetsGoWhatMayGo) {
   const std::set<ExpertId> held = {{0, 2}, {0, 3}, {1, 0}};
   EXPECT_EQ(NextStep(kWanted, Facts(held, 3, {{1, 0}})), HoldingStep(ReleaseStep{{1, 0}}));
