@@ -92,6 +92,27 @@ TEST_F(BatcherTest, TellsErrandsHowManyRowsThereIsTimeForBesideAnswers) {
   EXPECT_TRUE(ticket->Wait().ok());
 }
 
+TEST_F(BatcherTest, WhatErrandsAskForIsDoneBeforeTheSamePassButPassesComeAllTheSame) {
+  FakeRunner runner({.vocabulary = kBatcherVocabulary});
+  Door door;
+  const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
+  const auto ticket = batcher->Submit(Holding(door)).value();
+  door.WaitForSomebody();
+  std::vector<std::size_t> passes;  // that had been run at each errand
+  std::promise<void> all;
+  std::function<void()> again = [&] {
+    passes.push_back(runner.passes());
+    passes.size() < 9 ? batcher->Between(again) : all.set_value();
+  };
+  batcher->Between(again);
+  door.Open();
+  all.get_future().wait();
+  EXPECT_TRUE(ticket->Wait().ok());
+  EXPECT_EQ(passes[0], passes[3]);
+  EXPECT_EQ(passes[4], passes[3] + 1);
+  EXPECT_EQ(passes[8], passes[3] + 2);
+}
+
 TEST_F(BatcherTest, AnswersRequestsOfSeveralThreadsAsItAnswersOne) {
   FakeRunner runner({.vocabulary = kBatcherVocabulary});
   const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
