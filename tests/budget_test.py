@@ -25,7 +25,7 @@ ALLOWANCE = 64 * MIB
 # A plan measures the process it is made in, and that differs a little from one to the next.
 VARIATION = MIB
 # What a plan counts for the program's code at least (HeldForPlan).
-CODE = 20 * MIB
+CODE = 16 * MIB
 
 # 160 MB in Q8_0, nearly all of it in experts.
 LAYERS, EXPERTS, VOCABULARY = 6, 32, 2048

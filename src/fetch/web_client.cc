@@ -33,7 +33,7 @@ ReplyVerdict WebClient::Get(const WebRequest&, const Judge&, const Take&,
 
 #else
 
-#include <curl/curl.h>
+#include "fetch/curl_api.h"
 
 namespace troupe {
 namespace {
@@ -45,41 +45,42 @@ using WebNext = ReplyVerdict::Next;
 
 class HeaderList {
  public:
-  HeaderList() = default;
+  explicit HeaderList(const CurlApi& api) : api_(api) {}
   HeaderList(const HeaderList&) = delete;
   HeaderList& operator=(const HeaderList&) = delete;
-  ~HeaderList() { curl_slist_free_all(list_); }
+  ~HeaderList() { api_.FreeAll(list_); }
 
   void Add(const std::string& line) {
-    if (curl_slist* const longer = curl_slist_append(list_, line.c_str())) list_ = longer;
+    if (curl_slist* const longer = api_.Append(list_, line.c_str())) list_ = longer;
   }
   curl_slist* get() const { return list_; }
 
  private:
+  const CurlApi& api_;
   curl_slist* list_ = nullptr;
 };
 
-std::string HeaderOf(CURL* curl, const char* name) {
+std::string HeaderOf(const CurlApi& api, CURL* curl, const char* name) {
   curl_header* header = nullptr;
-  if (curl_easy_header(curl, name, 0, CURLH_HEADER, -1, &header) != CURLHE_OK) return {};
+  if (api.Header(curl, name, 0, CURLH_HEADER, -1, &header) != CURLHE_OK) return {};
   return header->value;
 }
 
-ReplyHead HeadOf(CURL* curl) {
+ReplyHead HeadOf(const CurlApi& api, CURL* curl) {
   ReplyHead head;
   long status = 0;
-  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+  api.GetInfo(curl, CURLINFO_RESPONSE_CODE, &status);
   head.status = static_cast<int>(status);
   curl_off_t length = -1;
-  curl_easy_getinfo(curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+  api.GetInfo(curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
   if (length >= 0) head.length = static_cast<std::uint64_t>(length);
-  head.range = HeaderOf(curl, "Content-Range");
-  head.etag = HeaderOf(curl, "ETag");
+  head.range = HeaderOf(api, curl, "Content-Range");
+  head.etag = HeaderOf(api, curl, "ETag");
   const char* location = nullptr;
-  curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &location);
+  api.GetInfo(curl, CURLINFO_REDIRECT_URL, &location);
   if (location != nullptr) head.location = location;
   curl_off_t wait = 0;
-  curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &wait);
+  api.GetInfo(curl, CURLINFO_RETRY_AFTER, &wait);
   if (wait > 0) head.retry_after = static_cast<double>(wait);
   return head;
 }
@@ -93,16 +94,18 @@ bool IsRefusalOfOurs(CURLcode code) {
 }  // namespace
 
 struct WebClient::Handle {
-  CURL* curl = curl_easy_init();
+  const CurlApi& api;
+  CURL* curl = api.Init();
 
-  Handle() = default;
-  ~Handle() { curl_easy_cleanup(curl); }
+  explicit Handle(const CurlApi& its) : api(its) {}
+  ~Handle() { api.Cleanup(curl); }
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 };
 
 // Of one request: what its callbacks know.
 struct WebClient::Transfer {
+  const CurlApi& api;
   CURL* curl;
   const Judge& judge;
   const Take& take;
@@ -115,7 +118,7 @@ struct WebClient::Transfer {
 
   bool Wanted() {
     if (!judged) {
-      head = HeadOf(curl);
+      head = HeadOf(api, curl);
       verdict = judge(head);
       judged = true;
     }
@@ -142,10 +145,8 @@ WebClient& WebClient::operator=(WebClient&&) noexcept = default;
 WebClient::~WebClient() = default;
 
 Result<WebClient> WebClient::Create() {
-  if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-    return Error(Code::kInternal, "libcurl could not be initialised");
-  }
-  auto handle = std::make_unique<Handle>();
+  TROUPE_ASSIGN_OR_RETURN(const CurlApi* const api, LoadCurl());
+  auto handle = std::make_unique<Handle>(*api);
   if (handle->curl == nullptr) return Error(Code::kInternal, "libcurl could not be initialised");
   return WebClient(std::move(handle));
 }
@@ -157,7 +158,8 @@ ReplyVerdict WebClient::Get(const WebRequest& request, const Judge& judge, const
   if (!home.ok()) return give_up(home.status());
   WebRequest now = request;
   for (int redirects = 0; redirects <= kMostRedirects; ++redirects) {
-    Transfer transfer{.curl = handle_->curl, .judge = judge, .take = take, .go_on = go_on};
+    Transfer transfer{
+        .api = handle_->api, .curl = handle_->curl, .judge = judge, .take = take, .go_on = go_on};
     ReplyVerdict verdict = GetOnce(now, transfer);
     if (verdict.next != WebNext::kFollow) return verdict;
     ++counts_.redirects;
@@ -174,27 +176,27 @@ ReplyVerdict WebClient::Get(const WebRequest& request, const Judge& judge, const
 
 ReplyVerdict WebClient::GetOnce(const WebRequest& request, Transfer& transfer) {
   ++counts_.requests;
-  CURL* const curl = handle_->curl;
-  HeaderList headers;
+  const auto& [api, curl] = *handle_;
+  HeaderList headers(api);
   for (const std::string& line : request.headers) headers.Add(line);
   if (!request.token.empty()) headers.Add("Authorization: Bearer " + request.token);
   constexpr const char* kAgent = "troupe/" TROUPE_VERSION;
-  curl_easy_reset(curl);  // connections stay
-  curl_easy_setopt(curl, CURLOPT_URL, request.address.c_str());
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
-  curl_easy_setopt(curl, CURLOPT_HEADEROPT, static_cast<long>(CURLHEADER_SEPARATE));  // no proxy's
-  curl_easy_setopt(curl, CURLOPT_USERAGENT, kAgent);
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, kSilentSeconds);
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &Transfer::OnBody);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &transfer);
-  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, &Transfer::OnProgress);
-  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &transfer);
-  const CURLcode code = curl_easy_perform(curl);
+  api.Reset(curl);  // connections stay
+  api.SetOption(curl, CURLOPT_URL, request.address.c_str());
+  api.SetOption(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  api.SetOption(curl, CURLOPT_HTTPHEADER, headers.get());
+  api.SetOption(curl, CURLOPT_HEADEROPT, static_cast<long>(CURLHEADER_SEPARATE));  // no proxy's
+  api.SetOption(curl, CURLOPT_USERAGENT, kAgent);
+  api.SetOption(curl, CURLOPT_NOSIGNAL, 1L);
+  api.SetOption(curl, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+  api.SetOption(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  api.SetOption(curl, CURLOPT_LOW_SPEED_TIME, kSilentSeconds);
+  api.SetOption(curl, CURLOPT_WRITEFUNCTION, &Transfer::OnBody);
+  api.SetOption(curl, CURLOPT_WRITEDATA, &transfer);
+  api.SetOption(curl, CURLOPT_NOPROGRESS, 0L);
+  api.SetOption(curl, CURLOPT_XFERINFOFUNCTION, &Transfer::OnProgress);
+  api.SetOption(curl, CURLOPT_XFERINFODATA, &transfer);
+  const CURLcode code = api.Perform(curl);
   if (transfer.cancelled) {
     return {WebNext::kGiveUp, Error(Code::kCancelled, "stopped")};
   }
@@ -207,10 +209,9 @@ ReplyVerdict WebClient::GetOnce(const WebRequest& request, Transfer& transfer) {
   const std::string origin = OriginOf(request.address).value();
   if (IsRefusalOfOurs(code)) {
     return {WebNext::kGiveUp,
-            Error(Code::kPermissionDenied, "{}: {}", origin, curl_easy_strerror(code))};
+            Error(Code::kPermissionDenied, "{}: {}", origin, api.ErrorText(code))};
   }
-  return {WebNext::kComeAgain,
-          Error(Code::kUnavailable, "{}: {}", origin, curl_easy_strerror(code))};
+  return {WebNext::kComeAgain, Error(Code::kUnavailable, "{}: {}", origin, api.ErrorText(code))};
 }
 
 }  // namespace troupe

@@ -48,7 +48,7 @@ ResidentParts ResidentMemoryParts() {
 }
 
 Bytes HeldForPlan(const ResidentParts& parts) {
-  constexpr Bytes kOwnStep = 1_MiB, kFileStep = 4_MiB, kLeastFiles = 20_MiB;
+  constexpr Bytes kOwnStep = 1_MiB, kFileStep = 4_MiB, kLeastFiles = 16_MiB;
   const Bytes files = parts.files <= kLeastFiles ? kLeastFiles : RoundUp(parts.files, kFileStep);
   return RoundUp(parts.own, kOwnStep) + files;
 }
