@@ -17,7 +17,8 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libcurl4 (>= 7.85), ca-certificates")  # for `troupe pull`
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libcurl4 (>= 7.85)")  # `troupe pull` loads it when it is needed
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS ca-certificates)  # for `troupe pull`
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS ocl-icd-libopencl1)  # for cards, which `troupe probe` measures
 set(CPACK_STRIP_FILES ON)
 include(CPack)

@@ -243,9 +243,7 @@ void NodeCore::OnActivity(std::vector<std::uint32_t> counts, Nanos) {
 
 void NodeCore::OnMeasured(NodeMeasures measured) {
   measured_ = std::move(measured);
-  double link = 0;
-  for (const NodeMeasures::Link& one : measured_.links) link = std::max(link, one.bytes_per_second);
-  follower_.SetAtOnce(ExpertsAtOnce(measured_.disk_bytes_per_second, link, self_.expert_bytes));
+  follower_.SetAtOnce(ExpertsAtOnce(measured_.disk_bytes_per_second, self_.expert_bytes));
 }
 
 void NodeCore::SendReport(Nanos now) {

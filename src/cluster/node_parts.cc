@@ -91,7 +91,10 @@ bool NodeParts::HasLeft(Nanos now) const {
 void NodeParts::Carry(HoldingStep step) {
   if (const auto* release = std::get_if<ReleaseStep>(&step)) return ports_.engine.Release(*release);
   auto& hold = std::get<HoldStep>(step);
-  if (fetcher_.Begin(hold, ports_.calls.Links(), disk_bytes_per_second_)) {
+  std::vector<std::uint32_t> coming =
+      fetcher_.Begin(hold, ports_.calls.Links(), disk_bytes_per_second_);
+  if (!coming.empty()) {
+    hold.experts = std::move(coming);  // the others are of later steps
     fetching_ = std::move(hold);
     return ports_.engine.Wake();
   }

@@ -26,8 +26,9 @@ StepFetcher::StepFetcher(Model model, const PeerDirectory& directory, SendFrame 
       send_(std::move(send)),
       fetch_([](std::span<const std::byte> bytes) { return ContainerChecksum(bytes); }) {}
 
-bool StepFetcher::Begin(const HoldStep& step, std::span<const MeasuredLink> links,
-                        double disk_bytes_per_second) {
+std::vector<std::uint32_t> StepFetcher::Begin(const HoldStep& step,
+                                              std::span<const MeasuredLink> links,
+                                              double disk_bytes_per_second) {
   const auto row_bytes = static_cast<double>(model_.row_bytes);
   std::map<std::string, double> speeds;
   for (const MeasuredLink& link : links) {
@@ -43,12 +44,12 @@ bool StepFetcher::Begin(const HoldStep& step, std::span<const MeasuredLink> link
   });
   std::ranges::sort(peers, {}, [&](const PeerEntry& peer) { return -speeds[peer.name]; });
   std::vector<ExpertFetch::Wanted> wanted;
-  if (peers.empty()) return active_ = false;
+  std::vector<std::uint32_t> coming;
   for (const std::uint32_t expert : step.experts) {
     if (wanted.size() == kExpertsFetched) break;  // the memory of no more is in the plan
     const ExpertId id{step.layer, expert};
     const auto checksum = model_.checksum_of(id);
-    if (!checksum) continue;
+    if (!checksum || peers.empty()) break;
     ExpertFetch::Wanted one{
         .id = id, .bytes = model_.bytes_of(id.layer), .checksum = *checksum, .sources = {}};
     const double seconds =
@@ -57,11 +58,15 @@ bool StepFetcher::Begin(const HoldStep& step, std::span<const MeasuredLink> link
     for (const PeerEntry& peer : peers) {
       if (peer.held.Has(id)) one.sources.push_back(peer.link);
     }
-    if (!one.sources.empty()) wanted.push_back(std::move(one));
+    if (!one.sources.empty()) {
+      wanted.push_back(std::move(one));
+      coming.push_back(expert);
+    }
+    if (wanted.empty()) break;  // the first one is read, and others with it
   }
   active_ = !wanted.empty();
   if (active_) fetch_.Begin(std::move(wanted));
-  return active_;
+  return coming;
 }
 
 std::optional<FetchedExperts> StepFetcher::OnTime(Nanos now) {

@@ -32,10 +32,11 @@ class StepFetcher {
   // All must outlive it.
   StepFetcher(Model model, const PeerDirectory& directory, SendFrame send);
 
-  // Whether any of the step's experts is on its way now; then OnTime gives them in the end. Speeds
-  // that are not known, which are none, keep from fetching.
-  bool Begin(const HoldStep& step, std::span<const MeasuredLink> links,
-             double disk_bytes_per_second);
+  // Those of the step's experts that are on their way now, among them its first; OnTime gives them
+  // in the end. Where that one is to be read none is. Speeds that are not known, which are none,
+  // keep from fetching.
+  std::vector<std::uint32_t> Begin(const HoldStep& step, std::span<const MeasuredLink> links,
+                                   double disk_bytes_per_second);
   // Sends what is due. Once: what has come.
   std::optional<FetchedExperts> OnTime(Nanos now);
   // When OnTime has something to do.

@@ -10,6 +10,9 @@
 namespace troupe {
 namespace {
 
+using testing::ElementsAre;
+using testing::IsEmpty;
+
 constexpr ExpertGrid kFetchedGrid{.layers = 2, .experts = 4};
 constexpr std::size_t kFetchedBytes = 1000, kRowBytes = 100;
 
@@ -67,7 +70,7 @@ class StepFetching : public testing::Test {
 TEST_F(StepFetching, AStepsExpertsComeFromTheFastestHolder) {
   StepFetcher fetcher = Fetcher();
   EXPECT_FALSE(fetcher.NextTime());
-  ASSERT_TRUE(fetcher.Begin({.layer = 1, .experts = {2, 3}}, Links(), 100e3));
+  ASSERT_FALSE(fetcher.Begin({.layer = 1, .experts = {2, 3}}, Links(), 100e3).empty());
   std::optional<FetchedExperts> fetched;
   Nanos now = 0;
   for (int i = 0; i < 2; ++i) {
@@ -88,7 +91,8 @@ TEST_F(StepFetching, AStepsExpertsComeFromTheFastestHolder) {
 TEST_F(StepFetching, NoMoreAreOnTheirWayThanThePlanOfMemoryCounts) {
   static_assert(kExpertsFetched == 2);
   StepFetcher fetcher = Fetcher();
-  ASSERT_TRUE(fetcher.Begin({.layer = 1, .experts = {0, 1, 2, 3}}, Links(), 100e3));
+  EXPECT_THAT(fetcher.Begin({.layer = 1, .experts = {0, 1, 2, 3}}, Links(), 100e3),
+              ElementsAre(0, 1));
   std::optional<FetchedExperts> fetched;
   for (Nanos now = 0; !(fetched = fetcher.OnTime(now)); now = fetcher.NextTime().value_or(now)) {
     ASSERT_LE(sent_.size(), kExpertsFetched);
@@ -98,21 +102,32 @@ TEST_F(StepFetching, NoMoreAreOnTheirWayThanThePlanOfMemoryCounts) {
   EXPECT_EQ(fetched->size(), kExpertsFetched);
 }
 
+TEST_F(StepFetching, WhereTheFirstExpertIsToBeReadTheOthersAreReadWithIt) {
+  ExpertBits one(kFetchedGrid);
+  one.Add({0, 1});
+  directory_.OnHoldings(2, one);
+  StepFetcher fetcher = Fetcher();
+  EXPECT_THAT(fetcher.Begin({.layer = 0, .experts = {0, 1}}, Links(), 100e3), IsEmpty());
+  EXPECT_THAT(fetcher.Begin({.layer = 0, .experts = {1, 0}}, Links(), 100e3), ElementsAre(1));
+}
+
 TEST_F(StepFetching, WhatTheDiskGivesFasterOrNobodyHoldsIsNotFetched) {
   StepFetcher fetcher = Fetcher();
-  EXPECT_FALSE(fetcher.Begin({.layer = 1, .experts = {2}}, Links(), 3e6));  // thrice the fast one
-  EXPECT_FALSE(fetcher.Begin({.layer = 0, .experts = {2}}, Links(), 100e3));
-  EXPECT_FALSE(fetcher.Begin({.layer = 1, .experts = {2}}, {}, 100e3));  // no speed is known
-  EXPECT_FALSE(fetcher.Begin({.layer = 1, .experts = {2}}, Links(), 0));
+  EXPECT_THAT(fetcher.Begin({.layer = 1, .experts = {2}}, Links(), 3e6),
+              IsEmpty());  // thrice the fast one
+  EXPECT_THAT(fetcher.Begin({.layer = 0, .experts = {2}}, Links(), 100e3), IsEmpty());
+  EXPECT_THAT(fetcher.Begin({.layer = 1, .experts = {2}}, {}, 100e3),
+              IsEmpty());  // no speed is known
+  EXPECT_THAT(fetcher.Begin({.layer = 1, .experts = {2}}, Links(), 0), IsEmpty());
   StepFetcher blind = Fetcher(/*has_checksums=*/false);
-  EXPECT_FALSE(blind.Begin({.layer = 1, .experts = {2}}, Links(), 100e3));
+  EXPECT_THAT(blind.Begin({.layer = 1, .experts = {2}}, Links(), 100e3), IsEmpty());
   EXPECT_TRUE(sent_.empty());
 }
 
 TEST_F(StepFetching, AHolderThatCannotBeAskedIsPassedOver) {
   StepFetcher fetcher = Fetcher();
   dead_ = 2;
-  ASSERT_TRUE(fetcher.Begin({.layer = 1, .experts = {2}}, Links(), 100e3));
+  ASSERT_FALSE(fetcher.Begin({.layer = 1, .experts = {2}}, Links(), 100e3).empty());
   EXPECT_FALSE(fetcher.OnTime(0));
   ASSERT_EQ(sent_.size(), 1u);
   EXPECT_EQ(sent_[0].first, 1u);
@@ -129,7 +144,7 @@ TEST_F(StepFetching, AHolderThatCannotBeAskedIsPassedOver) {
 
 TEST_F(StepFetching, AFetchThatBecameSlowerThanTheDiskIsGivenUp) {
   StepFetcher fetcher = Fetcher();
-  ASSERT_TRUE(fetcher.Begin({.layer = 1, .experts = {2}}, Links(), 100e3));
+  ASSERT_FALSE(fetcher.Begin({.layer = 1, .experts = {2}}, Links(), 100e3).empty());
   EXPECT_FALSE(fetcher.OnTime(0));
   EXPECT_FALSE(fetcher.OnTime(1'000'000'000));
   const auto fetched = fetcher.OnTime(1'200'000'000);  // 4 times 40 ms, and a second

@@ -7,6 +7,8 @@
 namespace troupe {
 namespace {
 
+constexpr std::uint64_t kVirtualExpertBytes = 100;
+
 CallShape VirtualCalls() {
   return {.grid = VirtualModel::kGrid,
           .width = VirtualModel::kWidth,
@@ -51,7 +53,7 @@ VirtualNode::VirtualNode(VirtualWorld& world, Self self)
       NodeSelf{.hello = hello,
                .first_layer = VirtualModel::kFirstLayer,
                .experts_per_token = 2,
-               .expert_bytes = 100,
+               .expert_bytes = kVirtualExpertBytes,
                .experts_travel = world.shape.packed,
                .most_held = world.shape.most_held,
                .held = HeldFlags(held_)},
@@ -258,7 +260,11 @@ void VirtualNode::ForgetKept() {
 }
 
 void VirtualNode::Measure() {
-  After(0, [this] { parts_->OnMeasured(1e6 / static_cast<double>(disk_takes_) * 1e3); });
+  // An expert takes half of that on average, and a step up to 16 experts.
+  After(0, [this] {
+    const double seconds = static_cast<double>(disk_takes_) * 1e-9 / 2;
+    parts_->OnMeasured(kVirtualExpertBytes / seconds);
+  });
 }
 
 void VirtualNode::Choose(PlanJob job) {

@@ -104,10 +104,14 @@ void VirtualRules::OnThrownOut(VirtualNode& by, std::size_t accused) {
   world_.events.Count("nodes thrown out");
   VirtualNode* const other = node_(accused);
   if (other == nullptr || !other->is_sane() || (!world_.shape.packed && !by.is_sane())) return;
+  // What it answered before it started anew may be found out after that.
+  const auto died = died_bad_.find(other->name());
+  if (died != died_bad_.end() && world_.time.now() - died->second < 10 * kRuleSecond) return;
   Break(fmt::format("{} throws {} out, which is honest", by.name(), other->name()));
 }
 
 void VirtualRules::OnKilled(VirtualNode& node) {
+  if (!node.is_sane()) died_bad_[node.name()] = world_.time.now();
   for (const auto& [id, bytes] : node.slots()) died_[id] = world_.time.now();
 }
 

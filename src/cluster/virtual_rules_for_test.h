@@ -62,6 +62,7 @@ class VirtualRules {
   std::map<std::uint64_t, std::uint64_t> epoch_of_;                       // by start
   std::map<std::uint64_t, std::pair<std::string, std::string>> plan_of_;  // by epoch: who, what
   std::map<ExpertId, Nanos> died_;                                        // a holder did
+  std::map<std::string, Nanos> died_bad_;  // a node, after it had lied or its memory had rotted
   std::set<std::pair<std::uint64_t, std::size_t>> out_;  // by which start, which node
   std::string broken_;
 };

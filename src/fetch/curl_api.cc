@@ -6,6 +6,8 @@ namespace troupe {
 namespace {
 
 constexpr const char* kCurl = "libcurl.so.4";
+constexpr unsigned kOldest =
+    0x075500;  // 7.85: the first that can be held to http and https by name
 
 template <typename Function>
 bool LookUp(void* library, const char* name, Function& function) {
@@ -15,6 +17,7 @@ bool LookUp(void* library, const char* name, Function& function) {
 
 bool LookUpAll(void* library, CurlApi& api) {
   return LookUp(library, "curl_global_init", api.GlobalInit) &&
+         LookUp(library, "curl_version_info", api.VersionInfo) &&
          LookUp(library, "curl_easy_init", api.Init) &&
          LookUp(library, "curl_easy_cleanup", api.Cleanup) &&
          LookUp(library, "curl_easy_reset", api.Reset) &&
@@ -34,8 +37,9 @@ struct LoadedCurl {
       const char* const why = dlerror();
       status = Error(Code::kNotFound, "models are got by libcurl, which cannot be loaded: {}",
                      why == nullptr ? kCurl : why);
-    } else if (!LookUpAll(library, api)) {
-      status = Error(Code::kNotFound, "{} lacks functions of libcurl 7.85", kCurl);
+    } else if (!LookUpAll(library, api) ||
+               api.VersionInfo(CURLVERSION_NOW)->version_num < kOldest) {
+      status = Error(Code::kNotFound, "{} is older than libcurl 7.85", kCurl);
     } else if (api.GlobalInit(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
       status = Error(Code::kInternal, "libcurl could not be initialised");
     }

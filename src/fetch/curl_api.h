@@ -1,5 +1,5 @@
-// libcurl's functions, looked up when a model is first asked for: the library and the twenty others
-// that it needs would take 4 MiB of every other command's memory. Only web_client.cc includes this.
+// libcurl's functions, looked up when a model is first asked for: the library and the others that
+// it needs would take 3 MiB of every other command's memory. Only web_client.cc includes this.
 #pragma once
 
 #define CURL_DISABLE_TYPECHECK
@@ -11,6 +11,7 @@ namespace troupe {
 
 struct CurlApi {
   decltype(&curl_global_init) GlobalInit = nullptr;
+  decltype(&curl_version_info) VersionInfo = nullptr;
   decltype(&curl_easy_init) Init = nullptr;
   decltype(&curl_easy_cleanup) Cleanup = nullptr;
   decltype(&curl_easy_reset) Reset = nullptr;

@@ -17,7 +17,7 @@ struct ResidentParts {
 ResidentParts ResidentMemoryParts();
 
 // What a plan counts as held: `parts` in coarse steps. How many pages of its code the kernel has
-// mapped depends on what it keeps of the file (of the same command once 13 MiB and once 17), and the
+// mapped depends on what it keeps of the file (9 to 15 MiB were seen of one command), and the
 // same command shall make the same plan. Of code no less is counted than what a run comes to use.
 Bytes HeldForPlan(const ResidentParts& parts);
 

@@ -156,11 +156,13 @@ void Batcher::Between(std::function<void()> errand) {
 }
 
 // What an errand asks for in its turn, as one step of a cluster's plan asks for the next, need not
-// wait for another pass; but a pass comes after some.
+// wait for another pass where that takes next to no time; errands that compute or copy take the
+// time that there is before a pass once.
 void Batcher::RunErrands() {
   constexpr int kTurns = 4;
+  constexpr Nanos kShort = 1'000'000;
   const Nanos start = clock_.Now();
-  for (int turn = 0; turn < kTurns; ++turn) {
+  for (int turn = 0; turn < kTurns && clock_.Now() - start < kShort; ++turn) {
     std::vector<std::function<void()>> errands;
     {
       const MutexLock lock(mu_);

@@ -52,8 +52,8 @@ class Batcher {
   void CloseLater(std::shared_ptr<void> owner);
 
   // Has the engine's thread do something between two passes, soon and in the order of the calls; it
-  // must be short, as nobody is answered meanwhile. What errands ask for is done before the same
-  // pass where they have not asked in turn thrice already. Without effect once closed.
+  // must be short, as nobody is answered meanwhile. What short errands ask for is done
+  // before the same pass, up to three times in turn. Without effect once closed.
   void Between(std::function<void()> errand);
   // From such an errand: as BatchLoop's. REQUIRES: OnEngineThread.
   std::uint32_t RowsBetween(const RowSeconds& seconds, std::uint32_t most) const;

@@ -92,6 +92,28 @@ TEST_F(BatcherTest, TellsErrandsHowManyRowsThereIsTimeForBesideAnswers) {
   EXPECT_TRUE(ticket->Wait().ok());
 }
 
+TEST_F(BatcherTest, WhatAnErrandAsksForThatTookLongIsDoneAfterThePass) {
+  FakeRunner runner({.vocabulary = kBatcherVocabulary});
+  Door door;
+  const auto batcher = Batcher::Create(runner, *tokenizer_, clock_, {}).value();
+  const auto ticket = batcher->Submit(Holding(door)).value();
+  door.WaitForSomebody();
+  std::vector<std::size_t> passes;  // that had been run at each errand
+  std::promise<void> both;
+  batcher->Between([&] {
+    passes.push_back(runner.passes());
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    batcher->Between([&] {
+      passes.push_back(runner.passes());
+      both.set_value();
+    });
+  });
+  door.Open();
+  both.get_future().wait();
+  EXPECT_TRUE(ticket->Wait().ok());
+  EXPECT_EQ(passes[1], passes[0] + 1);
+}
+
 TEST_F(BatcherTest, WhatErrandsAskForIsDoneBeforeTheSamePassButPassesComeAllTheSame) {
   FakeRunner runner({.vocabulary = kBatcherVocabulary});
   Door door;

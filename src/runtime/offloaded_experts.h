@@ -136,7 +136,9 @@ class OffloadedExperts final : public ExpertSource {
     DemandId demand = 0;
     std::uint32_t layer = 0;
     std::size_t left = 0;         // experts that are not held yet
-    std::uint64_t looked_in = 0;  // the pass
+    std::size_t refused = 0;      // those for which there was no room
+    std::uint64_t looked_in = 0;  // the pass,
+    Nanos looked_at = 0;          // and when first in it
   };
 
   void CloseDemand();

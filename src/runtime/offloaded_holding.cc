@@ -16,14 +16,15 @@ HeldExperts& OffloadedExperts::held() {
 }
 
 // What is held, or on its way to be, belongs to no layer's quota: the other slots are shared as all
-// were before. A layer whose quota is full of such waits for slots that come free after its pass.
+// were before. A pass of a layer whose quota were full of such would wait for slots that come free
+// after it alone.
 void OffloadedExperts::ShareSlots(std::uint32_t all) {
   if (quotas_.empty()) return;
   const auto slots = static_cast<double>(most_slots_);
   std::vector<std::uint32_t> quotas(quotas_.size());
   for (const auto& [id, pin] : pins_) ++quotas[id.layer];
   if (holding_) quotas[holding_->layer] += static_cast<std::uint32_t>(holding_->left);
-  const double left = all - std::accumulate(quotas.begin(), quotas.end(), 0.0);
+  const double left = std::max(0.0, all - std::accumulate(quotas.begin(), quotas.end(), 0.0));
   for (std::size_t layer = 0; layer < quotas.size(); ++layer) {
     quotas[layer] += static_cast<std::uint32_t>(quotas_[layer] * left / slots);
   }
@@ -46,8 +47,18 @@ void OffloadedExperts::BeginHolding(std::uint32_t layer, std::span<const std::ui
   for (const std::uint32_t expert : experts) {
     if (!pins_.contains({layer, expert})) demands.push_back({.expert = expert, .tokens = 1});
   }
+  // A pass needs a slot beside what is held, and there may be fewer than when it was planned.
+  const std::size_t taken = pins_.size() + 1, slots = flow_.cache().shape().slots;
+  const std::size_t fitting = std::min(demands.size(), slots - std::min(slots, taken));
+  const std::size_t refused = demands.size() - fitting;
+  demands.resize(fitting);
   const DemandId demand = flow_.Ask(layer, demands, clock_.Now(), DemandOf::kHolding);
-  holding_ = {.demand = demand, .layer = layer, .left = demands.size(), .looked_in = passes_};
+  holding_ = {.demand = demand,
+              .layer = layer,
+              .left = demands.size(),
+              .refused = refused,
+              .looked_in = passes_,
+              .looked_at = clock_.Now()};
   ShareSlots(flow_.cache().shape().slots);
   flow_.Continue();
   loads_->loader().Poll();
@@ -56,7 +67,12 @@ void OffloadedExperts::BeginHolding(std::uint32_t layer, std::span<const std::ui
 std::optional<Status> OffloadedExperts::GoOnHolding() {
   TROUPE_CHECK(holding_);
   CloseDemand();
-  const bool nobody_computes = std::exchange(holding_->looked_in, passes_) == passes_;
+  // Two looks may come between the same two passes, shortly after each other.
+  constexpr Nanos kIdle = 5'000'000;
+  const Nanos now = clock_.Now();
+  const bool same_pass = std::exchange(holding_->looked_in, passes_) == passes_;
+  if (!same_pass) holding_->looked_at = now;
+  const bool nobody_computes = same_pass && now - holding_->looked_at >= kIdle;
   return HoldWhatCame(nobody_computes ? Waiting::kForLoads : Waiting::kNever);
 }
 
@@ -70,11 +86,11 @@ std::optional<Status> OffloadedExperts::HoldWhatCame(Waiting waiting) {
   };
   const Result<Gave> gave = GiveTo(holding.demand, holding.layer, waiting, hold);
   if (gave.ok() && *gave == Gave::kMoreMayCome) return std::nullopt;
-  const auto [layer, left] = std::pair(holding.layer, holding.left);
+  const auto [layer, left] = std::pair(holding.layer, holding.left + holding.refused);
   holding_.reset();
   ShareSlots(flow_.cache().shape().slots);
   if (!gave.ok()) return gave.status();
-  if (*gave == Gave::kAll) return OkStatus();
+  if (left == 0) return OkStatus();
   return Error(Code::kResourceExhausted,
                "layer {}: no slot is left for {} experts that are to be held beside {} others",
                layer, left, pins_.size());
@@ -132,7 +148,8 @@ SlotUse OffloadedExperts::UseSlots(std::uint32_t slots) {
   loads_->loader().Poll();
   CollectEnded();
   const std::uint32_t before = flow_.cache().shape().slots;
-  const auto held = static_cast<std::uint32_t>(pins_.size());
+  const std::size_t coming = holding_ ? holding_->left : 0;
+  const auto held = static_cast<std::uint32_t>(pins_.size() + coming);
   const std::uint32_t least = std::min(held + kLeastSlots, most_slots_);
   const auto step =
       static_cast<std::uint32_t>(std::max<std::uint64_t>(kStep / loads_->slot_bytes(), 1));

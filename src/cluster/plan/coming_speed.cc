@@ -5,11 +5,8 @@
 
 namespace troupe {
 
-std::uint32_t ExpertsAtOnce(double disk_bytes_per_second, double link_bytes_per_second,
-                            std::uint64_t expert_bytes) {
+std::uint32_t ExpertsAtOnce(double disk_bytes_per_second, std::uint64_t expert_bytes) {
   constexpr double kSeconds = 0.1, kLeast = 2, kMost = 16;
-  const bool is_from_peers = link_bytes_per_second >= kLeastOfDisk * disk_bytes_per_second;
-  if (is_from_peers) return static_cast<std::uint32_t>(kLeast);
   const double experts = kSeconds * disk_bytes_per_second / static_cast<double>(expert_bytes);
   return static_cast<std::uint32_t>(std::clamp(experts, kLeast, kMost));
 }

@@ -15,11 +15,9 @@ inline constexpr double kLeastOfDisk = 0.5;
 // Of what a link gives experts take as much (calls/expert_fetch.h).
 inline constexpr double kFetchShare = 0.5;
 
-// How many experts come in one step between passes: from the disk as many as it gives in a tenth of
-// a second, which passes wait for none of; two where the fastest link gives enough to bring them,
-// as no more are kept on their way, or where the disk's speed is not known.
-std::uint32_t ExpertsAtOnce(double disk_bytes_per_second, double link_bytes_per_second,
-                            std::uint64_t expert_bytes);
+// How many experts a step reads: as many as the disk gives in a tenth of a second, from 2 to 16.
+// Passes wait for none of them.
+std::uint32_t ExpertsAtOnce(double disk_bytes_per_second, std::uint64_t expert_bytes);
 
 // On the way from what nodes hold by `from`, whose experts it keeps as they are now. Both others
 // must outlive it.

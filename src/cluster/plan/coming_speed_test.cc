@@ -8,22 +8,17 @@ namespace {
 constexpr std::uint64_t kExpertBytes = 1'000'000;
 
 TEST(ExpertsAtOnce, AreWhatTheDiskGivesInATenthOfASecond) {
-  EXPECT_EQ(ExpertsAtOnce(50e6, 0, kExpertBytes), 5u);
-  EXPECT_EQ(ExpertsAtOnce(90e6, 1e6, kExpertBytes), 9u);
+  EXPECT_EQ(ExpertsAtOnce(50e6, kExpertBytes), 5u);
+  EXPECT_EQ(ExpertsAtOnce(90e6, kExpertBytes), 9u);
 }
 
 TEST(ExpertsAtOnce, AreTwoToSixteen) {
-  EXPECT_EQ(ExpertsAtOnce(1e6, 0, kExpertBytes), 2u);
-  EXPECT_EQ(ExpertsAtOnce(3e9, 0, kExpertBytes), 16u);
+  EXPECT_EQ(ExpertsAtOnce(1e6, kExpertBytes), 2u);
+  EXPECT_EQ(ExpertsAtOnce(3e9, kExpertBytes), 16u);
 }
 
 TEST(ExpertsAtOnce, AreTwoWhereTheDisksSpeedIsNotKnown) {
-  EXPECT_EQ(ExpertsAtOnce(0, 0, kExpertBytes), 2u);
-}
-
-TEST(ExpertsAtOnce, AreTwoWhereALinkGivesHalfOfWhatTheDiskDoes) {
-  EXPECT_EQ(ExpertsAtOnce(100e6, 49e6, kExpertBytes), 10u);
-  EXPECT_EQ(ExpertsAtOnce(100e6, 50e6, kExpertBytes), 2u);
+  EXPECT_EQ(ExpertsAtOnce(0, kExpertBytes), 2u);
 }
 
 }  // namespace
