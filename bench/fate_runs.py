@@ -1,261 +1,294 @@
-"""The runs of bench/fate: one model, several ways to have its experts in time, links of several
-speeds. What is made of the figures is fate_report.py's.
+"""The runs of bench/fate: several ways to have experts in time (fate_systems.py), links of several speeds. What is made
+of the figures is fate_report.py's.
 """
 import contextlib
 import json
 import pathlib
 import shutil
 import statistics
+import typing
 
 import disk_speed
+import fate_pairs
+import fate_systems
 import measured_run
 import offload_runs
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TEXT = ROOT / "tests/data/prose/mixed.txt"
-CALIBRATED_ON = ROOT / "tests/data/prose/questions.txt"  # other text than what is run
+TEXT = ROOT / "tests/data/prose/mixed.txt"  # all figures are of it, and nothing is chosen on it
+OTHER = ROOT / "tests/data/prose/questions.txt"  # calibrated on its first two thirds, settings chosen on the rest
 MODEL = ("tiny-widened-q8_0.gguf",
          ["--widen", ROOT / "models/tiny-qwen2moe-q8_0.gguf", "--factor", 256])
 PROMPT, DECODE = 128, 96
 PREFILLS = (128, 256, 512)
 BUDGETS = (25, 50, 75)  # % of the experts in memory
-# What one expert's load takes of a layer's time on the paper's two machines, and a slower one.
-LAYER_TIMES = (0.5, 2, 8)
-TIER_LAYER_TIMES = LAYER_TIMES[0]  # of the medium that is held in memory
-SHALLOW = 3             # layers kept fully by Fate, as the paper has it for Qwen1.5-MoE
+CHOSEN_WITH = (32, 48)  # tokens of prompt and answer that a setting is chosen with
+PROMPT_CHOSEN_WITH = 256
+SEED, OTHER_SEED = 1, 2
+DISK = "this disk"
+DISK_LAYER_TIMES = (2, 8)    # what an expert's load takes, in layer times, on links slower than the disk
+TIER_LAYER_TIMES = (0.5, 2)  # the paper's two machines; of the medium that is held in memory
 
-# What each system is made of; slots beside the budget's where it has no cache to speak of.
-SYSTEMS = {
-    "on demand, no cache": ["--predict", "none", "--cache", "lru", "--slots", "8"],
-    "on demand": ["--predict", "none", "--cache", "lru"],
-    "activation paths": ["--predict", "eap", "--ungoverned", "--cache", "arc",
-                         "--shallow", str(SHALLOW), "PROFILE"],
-    "Fate": ["--predict", "gate", "--ungoverned", "--cache", "arc", "--shallow", str(SHALLOW)],
-    "troupe": [],
-    "troupe, profile": ["PROFILE"],
-    "troupe, wrong guesses": ["--predict", "wrong"],
-}
-# The pair of precisions, both made from the model above, and how much of perplexity it may cost.
-HIGH, LOW, MOST_LOSS_PERCENT = "Q4_K", "Q2_K", 1
-PAIRS = "troupe, pairs"
-# Our parts one on top of the other, then each off by itself, at one budget.
-ABLATION = {
-    "on demand": ["--predict", "none", "--cache", "lru"],
-    "+ reading ahead": ["--cache", "lru"],
-    "+ keeping what comes back: all": [],
-    "one layer ahead, uncorrected": ["--predict", "gate"],
-    "nothing read ahead": ["--predict", "none"],
-    "ARC": ["--cache", "arc"],
-    "shallow layers kept fully": ["--shallow", str(SHALLOW)],
-    "not governed": ["--ungoverned"],
-}
+
+class Packed(typing.NamedTuple):
+    model: pathlib.Path
+    container: pathlib.Path
+    profile: pathlib.Path
 
 
 class Comparison:
     def __init__(self, troupe, folder, quick, memory_folder=pathlib.Path("/dev/shm")):
         self._memory_folder = memory_folder
         self._troupe = measured_run.Troupe(troupe, folder, "fate")
-        self._folder, self._quick = folder, quick
-        self._rounds, self._prompt_rounds = (1, 1) if quick else (2, 5)  # a prompt takes about a second
+        self._binary, self._folder, self._quick = troupe, folder, quick
+        # Those that are held to each other take more rounds: single runs vary by some percent.
+        self._rounds, self._compared_rounds, self._prompt_rounds = (1, 3, 1) if quick else (2, 4, 3)
+        self._rounds_of = {name: self._compared_rounds for name in fate_systems.COMPARED}
+        self._budgets, self._lengths = ((50,), (512,)) if quick else (BUDGETS, PREFILLS)
         name, arguments = MODEL
-        self._model, self._container = offload_runs.make_model(troupe, folder / name, arguments)
-        self._profile = folder / "fate.profile.json"
-        self._prompts_differing = 0
-
-    def _look(self):
-        """With everything in memory: the record, layers, experts in all, an expert's bytes and a layer's seconds."""
-        self._ids = self._prompt_ids()
-        memory = self._generate(self._ids[:PROMPT], DECODE, [])
-        inspected = self._troupe.record("inspect", self._model)
-        layers = sum(layer["expert_bytes"] > 0 for layer in inspected["layer_bytes"])
-        experts = layers * inspected["experts"]
-        expert_bytes = sum(l["expert_bytes"] for l in inspected["layer_bytes"]) // experts
-        return memory, layers, experts, expert_bytes, 1 / memory["decode_tokens_per_s"] / layers
+        model, container = offload_runs.make_model(troupe, folder / name, arguments)
+        self._packed = Packed(model, container, folder / "fate.profile.json")
+        self._calibrated_on, self._chosen_on = (folder / f"fate-{part}.txt" for part in ("calibrated", "chosen"))
+        self._known_ids, self._prompts_differing = {}, 0
 
     def measure_tier(self):
-        self._calibrate()
-        memory, _, experts, expert_bytes, layer_s = self._look()
-        tier = self._memory_tier(experts, expert_bytes, layer_s, memory["token_ids"])
-        return {**tier, "prompts_differing": self._prompts_differing, "disturbed": self._troupe.disturbed}
+        figures = self._begin()
+        self._measure_tier(figures)
+        return self._end(figures)
 
-    def _memory_tier(self, experts, expert_bytes, layer_s, tokens):
-        """The experts held in memory, behind a link on which one takes half of a layer's time, if copying is so fast."""
-        wanted = expert_bytes / (TIER_LAYER_TIMES * layer_s)
+    def measure(self):
+        figures = self._begin()
+        disk = disk_speed.sequential_bytes_per_s(self._packed.container, 1 << 30)
+        figures |= {"disk_bytes_per_s": disk, "too_fast_for_the_disk": []}
+        links = {DISK: None}
+        for times in () if self._quick else DISK_LAYER_TIMES:
+            rate = self._bytes_per_s(figures, times)
+            if rate > disk:  # no link makes a disk faster
+                figures["too_fast_for_the_disk"].append(times)
+                continue
+            links[f"a link of {times:g} layer times an expert"] = rate
+        for link, rate in links.items():
+            self._measure_link(figures, link, rate)
+        self._measure_tier(figures)
+        self._troupe.say("one predictor with each cache")
+        figures["same_predictor"] = self._decoded(fate_systems.SAME_PREDICTOR, figures["experts"] // 2, [])
+        figures["pairs"] = self._pairs(figures["experts"] // 2)
+        return self._end(figures)
+
+    def _begin(self):
+        """Calibrated, and with everything in memory: the answer, layers, experts in all, an expert's bytes and a
+        layer's time."""
+        lines = OTHER.read_text(encoding="utf-8").splitlines(keepends=True)
+        parts = lines[:2 * len(lines) // 3], lines[2 * len(lines) // 3:]
+        for path, text in zip((self._calibrated_on, self._chosen_on), parts):
+            path.write_text("".join(text), encoding="utf-8")
+        means = self._calibrate(self._packed)
+        memory = self._generate(self._packed, self._ids(TEXT, PROMPT), DECODE, [])
+        self._tokens = memory["token_ids"]
+        inspected = self._troupe.record("inspect", self._packed.model)
+        layers = sum(layer["expert_bytes"] > 0 for layer in inspected["layer_bytes"])
+        experts = layers * inspected["experts"]
+        profile = json.loads(self._packed.profile.read_text(encoding="utf-8"))
+        return {"calibration": {"means": means, "layers": profile["forecasts"]},
+                "layers": layers, "experts": experts,
+                "expert_bytes": sum(l["expert_bytes"] for l in inspected["layer_bytes"]) // experts,
+                "in_memory": memory["decode_tokens_per_s"], "layer_ms": 1e3 / memory["decode_tokens_per_s"] / layers,
+                "rounds": self._rounds, "compared_rounds": self._compared_rounds,
+                "links": {}, "decode": {}, "prefill": {}, "same_cache": {}, "chosen": {}, "tried": {}}
+
+    def _calibrate(self, packed):
+        self._troupe.say(f"calibrating {packed.model.name}")
+        return self._troupe.record("calibrate", packed.model, "--text", self._calibrated_on, "-o", packed.profile)
+
+    def _end(self, figures):
+        return figures | {"prompts_differing": self._prompts_differing, "disturbed": self._troupe.disturbed}
+
+    @staticmethod
+    def _bytes_per_s(figures, layer_times):
+        return 1e3 * figures["expert_bytes"] / (layer_times * figures["layer_ms"])
+
+    def _measure_tier(self, figures):
+        """The experts held in memory, as the paper has them, behind links of its two machines' speeds. Processors copy
+        what is read there, so one link may be no faster than that."""
         with self._held_in_memory():
-            speed = disk_speed.copied_bytes_per_s(self._container, 1 << 30)
-            link = ["--link", str(int(wanted))] if speed > wanted else []
-            return {"layer_times": max(TIER_LAYER_TIMES, expert_bytes / speed / layer_s), "bytes_per_s": speed,
-                    "decode": self._decode(experts, link, tokens), "prefill": self._prefill(experts, link)}
+            speed = disk_speed.copied_bytes_per_s(self._packed.container, 1 << 30)
+            figures["copied_bytes_per_s"] = speed
+            for times in TIER_LAYER_TIMES:
+                rate = self._bytes_per_s(figures, times)
+                link = f"held in memory, {times:g} layer times an expert"
+                self._measure_link(figures, link, rate if rate < speed else None)
+                figures["links"][link] |= {"held": True, "wanted": times,
+                                           "layer_times": times * max(1, rate / speed)}
 
     @contextlib.contextmanager
     def _held_in_memory(self):
-        size, copy, on_disk = self._container.stat().st_size, self._memory_folder / "troupe-fate.experts", self._container
+        on_disk, copy = self._packed, self._memory_folder / "troupe-fate.experts"
+        size = on_disk.container.stat().st_size
         if shutil.disk_usage(self._memory_folder).free < size:
             raise measured_run.RunFailed(f"{self._memory_folder}: no room for {size >> 20} MiB of experts; "
                                          "--memory-folder names another tmpfs")
         self._troupe.say(f"holding {size >> 20} MiB of experts in {self._memory_folder}")
         try:
-            shutil.copyfile(on_disk, copy)
-            self._container = copy
+            shutil.copyfile(on_disk.container, copy)
+            self._packed = on_disk._replace(container=copy)
             yield
         finally:
-            self._container = on_disk
+            self._packed = on_disk
             copy.unlink(missing_ok=True)
 
-    def measure(self):
-        calibration = self._calibrate()
-        memory, layers, experts, expert_bytes, layer_s = self._look()
-        links = {"this disk": []}
-        disk = disk_speed.sequential_bytes_per_s(self._container, 1 << 30)
-        too_fast = []
-        for times in LAYER_TIMES:
-            # Bytes a second at which one expert takes so many layers' time.
-            rate = expert_bytes / (times * layer_s)
-            if rate > disk:  # no link makes a disk faster
-                too_fast.append(times)
-                continue
-            links[f"{times:g} layer times an expert"] = ["--link", str(int(rate))]
-        figures = {"calibration": calibration, "layers": layers, "experts": experts,
-                   "layer_ms": 1e3 * layer_s, "expert_bytes": expert_bytes,
-                   "in_memory": memory["decode_tokens_per_s"],
-                   "links": {name: link[1:] for name, link in links.items()},
-                   "disk_bytes_per_s": disk, "too_fast_for_the_disk": too_fast,
-                   "decode": {}, "prefill": {}, "ablation": {}}
-        for link, arguments in links.items():
-            figures["decode"][link] = self._decode(experts, arguments, memory["token_ids"])
-            figures["prefill"][link] = self._prefill(experts, arguments)
-        figures["tier"] = self._memory_tier(experts, expert_bytes, layer_s, memory["token_ids"])
-        figures["ablation"] = self._ablation(experts, memory["token_ids"])
-        figures["pairs"] = self._pairs(experts)
-        figures["prompts_differing"] = self._prompts_differing
-        figures["disturbed"] = self._troupe.disturbed
-        return figures
+    def _measure_link(self, figures, link, rate):
+        """Both tables of decode for each budget, and prompts, behind a link of that many bytes a second, if any."""
+        throttle = [] if rate is None else ["--link", str(int(rate))]
+        figures["links"][link] = {"arguments": throttle, "held": False}
+        decode, same, chosen, tried = {}, {}, {}, {}
+        for budget in self._budgets:
+            slots = figures["experts"] * budget // 100
+            self._troupe.say(f"{link}, {budget} %: choosing settings")
+            chosen[budget], tried[budget] = self._choose(self._packed, slots, throttle, CHOSEN_WITH, "decode_tokens_per_s")
+            self._troupe.say(f"{link}, {budget} %: decode")
+            systems, settings = fate_systems.with_settings(chosen[budget])
+            decode[budget] = self._decoded(systems, slots, throttle)
+            for name, figure in decode[budget].items():
+                figure["settings"] = settings[name]
+            same[budget] = self._decoded(fate_systems.same_cache(self._quick), slots, throttle)
+        figures["decode"][link], figures["same_cache"][link] = decode, same
+        figures["tried"][link] = tried
+        figures["chosen"][link] = {budget: {name: str(setting) for name, setting in settings.items()}
+                                   for budget, settings in chosen.items()}
+        for_prompts = chosen[50]
+        if not self._quick:
+            for_prompts = self._choose_for_prompts(self._packed, figures["experts"] // 2, throttle, link)
+        figures["prefill"][link] = self._prefill(self._packed, *fate_systems.with_settings(for_prompts),
+                                                 figures["experts"] // 2, throttle, link)
 
-    def _calibrate(self):
-        self._troupe.say("calibrating")
-        record = self._troupe.record("calibrate", self._model, "--text", CALIBRATED_ON, "-o", self._profile)
-        profile = json.loads(self._profile.read_text(encoding="utf-8"))
-        return {"means": record, "layers": profile["forecasts"]}
+    def _choose_for_prompts(self, packed, slots, throttle, where):
+        self._troupe.say(f"{where}: choosing settings for prompts")
+        return self._choose(packed, slots, throttle, (PROMPT_CHOSEN_WITH, 1), "prefill_tokens_per_s")[0]
 
-    def _prompt_ids(self):
-        record = self._troupe.record("run", self._model, "--file", TEXT, "-n", 1)
-        return record["prompt_ids"]
+    def _choose(self, packed, slots, throttle, tokens, speed):
+        """The fastest setting of each system that may choose, on another text with another seed; and all that were
+        tried."""
+        prompt, count = tokens
+        chosen, tried = {}, {}
+        for name, system in fate_systems.CHOOSING.items():
+            tried[name] = {}
+            best = -1.0
+            for setting in fate_systems.grid(name, self._quick):
+                record = self._limited(packed, self._ids(self._chosen_on, prompt, packed), count, slots,
+                                       [*system, *setting.arguments()], throttle, OTHER_SEED)
+                tried[name][str(setting)] = record[speed]
+                if record[speed] > best:
+                    best, chosen[name] = record[speed], setting
+        return chosen, tried
 
-    def _generate(self, ids, count, arguments, model=None):
-        arguments = ["--profile" if a == "PROFILE" else a for a in arguments]
-        if "--profile" in arguments:
-            arguments.insert(arguments.index("--profile") + 1, str(self._profile))
-        else:
+    def _ids(self, text, count, packed=None):
+        """A text's first tokens, as a model's own vocabulary has them."""
+        model = (packed or self._packed).model
+        if (model, text) not in self._known_ids:
+            record = self._troupe.record("run", model, "--file", text, "-n", 1, "--ctx", 4096)
+            self._known_ids[model, text] = record["prompt_ids"]
+        ids = self._known_ids[model, text][:count]
+        if len(ids) < count:
+            raise measured_run.RunFailed(f"{text}: {len(ids)} tokens, {count} needed")
+        return ids
+
+    def _generate(self, packed, ids, count, arguments, seed=SEED):
+        arguments = [part for a in arguments
+                     for part in (["--profile", str(packed.profile)] if a == fate_systems.PROFILE else [a])]
+        if "--profile" not in arguments:
             arguments += ["--profile", "none"]
         return self._troupe.record(
-            "run", model or self._model, "--prompt-ids", ",".join(map(str, ids)), "-n", count,
-            "--ctx", 1024, "--temperature", 0.7, "--seed", 1, "--ignore-eos", "--speculate", "off",
+            "run", packed.model, "--prompt-ids", ",".join(map(str, ids)), "-n", count,
+            "--ctx", 1024, "--temperature", 0.7, "--seed", seed, "--ignore-eos", "--speculate", "off",
             *arguments)
 
-    def _limited(self, ids, count, slots, system, link):
+    def _limited(self, packed, ids, count, slots, system, link, seed=SEED):
         memory = [] if "--slots" in system else ["--slots", slots]
-        return self._generate(ids, count, ["--experts", self._container, *memory, *system, *link])
+        return self._generate(packed, ids, count, ["--experts", packed.container, *memory, *system, *link], seed)
 
-    @staticmethod
-    def _in_turns(rounds, systems, run):
+    def _in_turns(self, rounds, systems, run):
         """Records by system; what the machine does meanwhile meets all of them alike."""
         records = {name: [] for name in systems}
-        for _ in range(rounds):
+        wanted = {name: self._rounds_of.get(name, rounds) for name in systems}
+        for number in range(max(wanted.values())):
             for name, system in systems.items():
-                records[name].append(run(name, system))
+                if number < wanted[name]:
+                    records[name].append(run(name, system))
         return records
 
-    @staticmethod
-    def _figures(records, tokens):
-        record = records[0]
-        decode = record["decode"]
-        asked = decode["expert_hits"] + decode["expert_misses"]
-        result = {
-            "tokens_per_s": statistics.median(r["decode_tokens_per_s"] for r in records),
-            "hit_rate": decode["expert_hits"] / asked if asked else 1.0,
-            "late": decode["prefetch_late"] / asked if asked else 0.0,
-            "MiB_per_token": decode["bytes_read"] / 2**20 / max(1, record["decode_steps"]),
-            "stall_ms": 1e3 * decode["stall_s"] / max(1, record["decode_steps"]),
-            "layer_hits": [hits / asks for hits, asks in zip(decode["layer_hits"], decode["layer_asks"])
-                           if asks],
-            "differing": sum(r["token_ids"] != tokens for r in records)}
-        if decode["experts_asked_for"]:
-            result["expected"] = decode["experts_expected"] / decode["experts_asked_for"]
-            result["guessed"] = decode["experts_guessed"] / decode["experts_asked_for"]
-        return result
-
-    def _decoded(self, systems, slots, link, tokens):
+    def _decoded(self, systems, slots, link):
         records = self._in_turns(self._rounds, systems, lambda _, system: self._limited(
-            self._ids[:PROMPT], DECODE, slots, system, link))
-        return {name: self._figures(runs, tokens) for name, runs in records.items()}
+            self._packed, self._ids(TEXT, PROMPT), DECODE, slots, system, link))
+        return with_ratios({name: decode_figures(runs, self._tokens) for name, runs in records.items()})
 
-    def _decode(self, experts, link, tokens):
-        table = {}
-        for budget in (50,) if self._quick else BUDGETS:
-            self._troupe.say(f"decode, {budget} % of the experts, link {link or 'this disk'}")
-            table[budget] = self._decoded(SYSTEMS, experts * budget // 100, link, tokens)
-        return table
-
-    def _prompt_speeds(self, length, systems, run, model=None):
-        """Tokens/s by system, and how many answers differ from those with everything in memory."""
-        first = self._generate(self._ids[:length], 1, [], model)["token_ids"]
-        records = self._in_turns(self._prompt_rounds, systems, run)
-        exact = [r for name, runs in records.items() for r in runs if name != PAIRS]
+    def _prompt_figures(self, packed, length, systems, slots, link):
+        """By system; counts the answers that differ from those with everything in memory."""
+        ids = self._ids(TEXT, length, packed)
+        first = self._generate(packed, ids, 1, [])["token_ids"]
+        records = self._in_turns(self._prompt_rounds, systems, lambda _, system: self._limited(
+            packed, ids, 1, slots, system, link))
+        exact = [r for name, runs in records.items() for r in runs if name != fate_systems.PAIRS]
         self._prompts_differing += sum(r["token_ids"] != first for r in exact)
-        return {name: statistics.median(r["prefill_tokens_per_s"] for r in runs)
-                for name, runs in records.items()}
+        return with_ratios({name: prompt_figures(runs, length) for name, runs in records.items()})
 
-    def _prefill(self, experts, link):
+    def _pairs(self, slots):
+        """Prompts with the least popular experts in their low copy, against systems with the high ones alone."""
+        self._troupe.say("a pair of precisions")
+        high, container, said = fate_pairs.packed(self._troupe, self._binary, self._folder)
+        packed = Packed(high, container, self._folder / "fate-pairs.profile.json")
+        self._calibrate(packed)
+        share, loss, all_low = fate_pairs.low_share(self._troupe, self._folder, TEXT, packed)
+        systems, settings = fate_systems.with_settings(self._choose_for_prompts(packed, slots, [], "pairs"))
+        low = ["--low-copy", f"prefill={share}"]
+        systems[fate_systems.PAIRS], settings[fate_systems.PAIRS] = low, " ".join(low)
+        kept = ("high_type", "low_type", "matrices_in_fallback_types", "expert_bytes", "low_expert_bytes", "seconds")
+        return {"share": share, "loss": loss, "all_low": all_low, "pack": {key: said[key] for key in kept},
+                "prefill": self._prefill(packed, systems, settings, slots, [], "pairs")}
+
+    def _prefill(self, packed, systems, settings, slots, link, where):
         table = {}
-        for length in (512,) if self._quick else PREFILLS:
-            self._troupe.say(f"prefill of {length}, link {link or 'this disk'}")
-            table[length] = self._prompt_speeds(length, SYSTEMS, lambda _, system: self._limited(
-                self._ids[:length], 1, experts // 2, system, link))
+        for length in self._lengths:
+            self._troupe.say(f"{where}: prefill of {length}")
+            table[length] = self._prompt_figures(packed, length, systems, slots, link)
+            for system, figure in table[length].items():
+                figure["settings"] = settings[system]
         return table
 
-    def _pairs(self, experts):
-        """Prompts with the least popular experts in their low copy, against systems with the high ones alone."""
-        self._troupe.say("packing two precisions")
-        high = self._model.with_name(f"{self._model.stem}-{HIGH.lower()}.gguf")
-        container = high.with_suffix(".experts")
-        made_of = self._model.stat().st_mtime
-        if not all(path.exists() and path.stat().st_mtime > made_of for path in (high, container)):
-            # Rounding that looks for the least error takes an hour on so many weights, most of which are zero.
-            self._troupe.record("pack", self._model, "--high", HIGH, "--low", LOW,
-                                "--rounding", "plain", "-o", container)
-        share, loss = self._low_share(high, container, experts)
-        # The profile is of the other model.
-        systems = {name: [part for part in system if part != "PROFILE"]
-                   for name, system in SYSTEMS.items() if system != ["PROFILE"]}
-        systems[PAIRS] = ["--low-copy", f"prefill={share}"]
-        table = {}
-        for length in (512,) if self._quick else PREFILLS:
-            self._troupe.say(f"prefill of {length} with a pair of precisions")
 
-            def run(_, system):
-                slots = [] if "--slots" in system else ["--slots", experts // 2]
-                return self._generate(self._ids[:length], 1, ["--experts", container, *slots, *system], high)
+def decode_figures(records, tokens):
+    record = records[0]
+    decode = record["decode"]
+    asked = decode["expert_hits"] + decode["expert_misses"]
+    speeds = [r["decode_tokens_per_s"] for r in records]
+    result = {
+        "tokens_per_s": statistics.median(speeds), "speeds": speeds,
+        "hit_rate": decode["expert_hits"] / asked if asked else 1.0,
+        "late": decode["prefetch_late"] / asked if asked else 0.0,
+        "MiB_per_token": decode["bytes_read"] / 2**20 / max(1, record["decode_steps"]),
+        "stall_ms": 1e3 * decode["stall_s"] / max(1, record["decode_steps"]),
+        "layer_hits": [hits / asks for hits, asks in zip(decode["layer_hits"], decode["layer_asks"])
+                       if asks],
+        "differing": sum(r["token_ids"] != tokens for r in records)}
+    if decode["experts_asked_for"]:
+        # All asks count, those of the first layer too and while the governor rests.
+        result["guessed"] = decode["experts_guessed"] / decode["experts_asked_for"]
+        asks = [asks for asks in decode["layer_asks"] if asks]
+        result["first_layer_asks"] = asks[0] / sum(asks) if asks else 0.0
+    return result
 
-            table[length] = self._prompt_speeds(length, systems, run, high)
-        return {"share": share, "loss": loss, "prefill": table}
 
-    def _low_share(self, model, container, experts):
-        """The share whose loss is allowed on one half of the text, and its loss on the other."""
-        lines = TEXT.read_text(encoding="utf-8").splitlines(keepends=True)
-        halves = [self._folder / f"fate-text-{i}.txt" for i in (1, 2)]
-        for i, half in enumerate(halves):
-            half.write_text("".join(lines[i::2]), encoding="utf-8")
-        common = ["--experts", container, "--slots", experts // 4, "--profile", "none"]
-        found = self._troupe.record("eval", model, "--text", halves[0], *common,
-                                    "--find-low-share", MOST_LOSS_PERCENT)
-        logits = self._folder / "fate-exact.logits"
-        self._troupe.record("eval", model, "--text", halves[1], *common, "--logits", logits)
-        low = self._troupe.record("eval", model, "--text", halves[1], *common, "--reference", logits,
-                                  "--low-copy", f"prefill={found['low_share']}")
-        logits.unlink()
-        return found["low_share"], {"ratio": low["perplexity_ratio"], "mean_kl": low["mean_kl"],
-                                    "interval": low["perplexity_ratio_interval"]}
+def prompt_figures(records, length):
+    speeds = [r["prefill_tokens_per_s"] for r in records]
+    speed = statistics.median(speeds)
+    return {"tokens_per_s": speed, "speeds": speeds, "MiB": statistics.median(r["bytes_read"] for r in records) / 2**20,
+            "time_ms": 1e3 * length / speed, "stall_ms": statistics.median(1e3 * r["stall_s"] for r in records)}
 
-    def _ablation(self, experts, tokens):
-        self._troupe.say("ablation")
-        return self._decoded(ABLATION, experts // 2, [], tokens)
+
+def with_ratios(figures):
+    """Of what is held to nothing read ahead: the ratio of its speed in each round."""
+    nothing = figures.get(fate_systems.NOTHING)
+    if nothing:
+        for name in fate_systems.COMPARED[1:]:
+            if name in figures:
+                figures[name]["over_nothing"] = [mine / its for mine, its in zip(figures[name]["speeds"], nothing["speeds"])]
+    return figures

@@ -1,76 +1,221 @@
-"""That bench/fate's bars can be missed, each by its own figure."""
+"""That bench/fate's bars can be missed, each by its own figure and with its reason; and, with a program that only answers
+records, what is run: the same cache where it says so, and nothing chosen on the text that is reported."""
+import json
+import pathlib
+import tempfile
 import unittest
+from unittest import mock
 
+import fate_bars
+import fate_pairs
 import fate_report
+import fate_runs
+import fate_systems
+import measured_run
+
+TIER = "held in memory, 0.5 layer times an expert"
 
 
-def decode(troupe=40.0, demand=10.0, cached=39.0, paths=18.0, guessed=0.98, differing=0, wrong=38.0):
+def decode(troupe=40.0, demand=10.0, nothing=40.0, paths=18.0, guessed=0.98, differing=0, wrong=38.5, hits=0.995):
     def system(speed, **more):
-        return {"tokens_per_s": speed, "hit_rate": 0.9, "late": 0.1, "MiB_per_token": 1.0, "stall_ms": 1.0,
-                "layer_hits": [1.0, 0.5],
-                "differing": 0, **more}
-    return {"this disk": {50: {
-        "on demand, no cache": system(demand), "on demand": system(cached),
-        "activation paths": system(paths), "Fate": system(30.0, guessed=0.9, expected=0.7),
-        "troupe": system(troupe, guessed=0.5, expected=0.4, differing=differing),
-        "troupe, profile": system(troupe, guessed=guessed, expected=0.8),
-        "troupe, wrong guesses": system(wrong, guessed=0.0)}}}
+        return {"tokens_per_s": speed, "speeds": [speed, speed], "hit_rate": hits, "late": 0.001, "MiB_per_token": 1.0,
+                "stall_ms": 1.0, "layer_hits": [1.0, 0.5], "settings": "some", "differing": 0, **more}
+    return fate_runs.with_ratios({
+        "on demand, no cache": system(demand), "on demand": system(35.0),
+        "activation paths": system(paths, guessed=1.0), "Fate": system(30.0, guessed=0.9),
+        "troupe, nothing ahead": system(nothing),
+        "troupe": system(troupe, guessed=0.5, differing=differing),
+        "troupe, profile": system(troupe, guessed=guessed, first_layer_asks=0.02),
+        "troupe, tuned": system(troupe, guessed=guessed),
+        "troupe, wrong guesses": system(wrong, guessed=0.0)})
 
 
-def tier(layer_times=0.5, hits=0.995, **changes):
-    cells = decode(**changes)["this disk"]
-    for system in cells[50].values():
-        system["hit_rate"] = hits
-    prompts = {512: {"on demand, no cache": 20.0, "on demand": 30.0, "activation paths": 45.0, "Fate": 80.0,
-                     "troupe": 90.0, "troupe, profile": 90.0, "troupe, wrong guesses": 30.0}}
-    return {"layer_times": layer_times, "bytes_per_s": 5e9, "decode": cells, "prefill": prompts, "disturbed": 0}
+def prompts(prefill=95.0, nothing=30.0):
+    def system(speed):
+        return {"tokens_per_s": speed, "speeds": [speed], "MiB": 100.0, "time_ms": 512e3 / speed, "stall_ms": 100.0,
+                "settings": "some"}
+    return fate_runs.with_ratios({
+        "on demand, no cache": system(20.0), "on demand": system(30.0), "activation paths": system(45.0),
+        "Fate": system(80.0), "troupe, nothing ahead": system(nothing), "troupe": system(prefill),
+        "troupe, profile": system(prefill), "troupe, tuned": system(prefill), "troupe, wrong guesses": system(30.0)})
 
 
-def figures(prefill=90.0, lost=0.005, pairs=90.0, prompts_differing=0, **changes):
-    lengths = {512: {"on demand, no cache": 20.0, "on demand": 30.0, "activation paths": 45.0,
-                     "Fate": 80.0, "troupe": prefill, "troupe, profile": prefill, "troupe, wrong guesses": 30.0}}
-    return {"decode": decode(**changes), "tier": tier(), "prefill": {"this disk": lengths}, "disturbed": 0,
-            "prompts_differing": prompts_differing,
-            "pairs": {"share": 0.5, "loss": {"ratio": 1 + lost, "mean_kl": 0.01, "interval": [1.0, 1.02]},
-                      "prefill": {512: {**lengths[512], "troupe, pairs": pairs}}}}
+def figures(lost=0.005, prefill=95.0, prompt_nothing=30.0, prompts_differing=0, tier=None, disk=None, layer_times=0.5):
+    names = {fate_runs.DISK: disk or {}, TIER: tier or {}}
+    loss = {"ratio": 1 + lost, "mean_kl": 0.01, "interval": [1.0, 1.02]}
+    quality = {"expected": 0.8, "guessed": 0.9, "similarity": 0.9, "tokens": 9}
+    some = {name: f for name, f in prompts(prefill, prompt_nothing).items() if name != "troupe, profile"}
+    return {
+        "calibration": {"layers": [{"layer": 1, "gate input": quality, "corrected": [quality] * 3}],
+                        "means": {**{place: quality for place in fate_report.PLACES},
+                                  **{f"corrected {i}": quality for i in (1, 2, 3)}}},
+        "layers": 8, "experts": 256, "expert_bytes": 6_680_000, "in_memory": 150.0, "layer_ms": 0.8, "rounds": 2,
+        "compared_rounds": 4, "disk_bytes_per_s": 3e9, "too_fast_for_the_disk": [2], "copied_bytes_per_s": 9e9,
+        "links": {fate_runs.DISK: {"held": False}, TIER: {"held": True, "wanted": 0.5, "layer_times": layer_times}},
+        "decode": {link: {50: decode(**changes)} for link, changes in names.items()},
+        "prefill": {link: {512: prompts(prefill, prompt_nothing)} for link in names},
+        "same_cache": {link: {50: {"none": decode()["on demand"], "eap": decode()["activation paths"]}} for link in names},
+        "same_predictor": {"lru, shallow 0": decode()["on demand"]},
+        "prompts_differing": prompts_differing, "disturbed": 0,
+        "pairs": {"share": 0.5, "loss": loss, "all_low": {**loss, "ratio": 1.02}, "prefill": {512: some},
+                  "pack": {"high_type": "Q4_K", "low_type": "Q2_K", "matrices_in_fallback_types": 0, "expert_bytes": 4,
+                           "low_expert_bytes": 3}}}
 
 
 class Bars(unittest.TestCase):
     def missed(self, **changes):
-        return fate_report.missed_bars(figures(**changes))
+        return fate_bars.missed_bars(figures(**changes))
 
     def test_all_hold_for_good_figures(self):
         self.assertEqual(self.missed(), [])
 
-    def test_each_is_missed_by_its_own_figure(self):
-        for changes, what in (({"guessed": 0.96}, "predicted"), ({"demand": 11.0}, "over loading"),
-                              ({"paths": 19.0}, "over activation"), ({"cached": 41.0}, "same memory"),
-                              ({"prefill": 85.0, "pairs": 85.0}, "prefill"), ({"lost": 0.011}, "pairs of"),
-                              ({"wrong": 37.0}, "wrong guesses"), ({"prefill": 29.0}, "same memory"),
-                              ({"differing": 1}, "other tokens"), ({"prompts_differing": 1}, "other tokens")):
+    def test_each_is_missed_by_its_own_figure_and_says_why(self):
+        for changes, what in (
+                ({"disk": {"guessed": 0.96}}, "disk: experts guessed before they are asked for: 96.0 %, at least 97.0 %; all asks count: 2.0 %"),
+                ({"disk": {"demand": 11.0}}, "disk: decode over loading on demand without a cache: 3.64x, at least 4.00x; the best of 1 cells"),
+                ({"disk": {"paths": 19.0}}, "disk: decode over activation paths: 2.11x"),
+                ({"tier": {"guessed": 0.96}}, "held in memory: experts guessed"),
+                ({"tier": {"demand": 11.0}}, "held in memory: decode over loading"),
+                ({"tier": {"hits": 0.98}}, f"hits, {TIER}, 50 % in memory: 98.0 %, at least 99.0 %; Fate (some) has the most; 0.1 % were on"),
+                ({"prefill": 85.0}, "prefill over loading on demand without a cache: 4.25x, at least 4.50x"),
+                ({"prefill": 84.0}, "prefill over activation paths: 1.87x"),
+                ({"lost": 0.011}, "loss of perplexity by the pair of precisions: 1.1 %, at most 1.0 %; 50.0 % of a layer's work"),
+                ({"disk": {"differing": 1}}, "other tokens"), ({"prompts_differing": 1}, "other tokens")):
             missed = self.missed(**changes)
             self.assertTrue(any(what in line for line in missed), (changes, missed))
 
-    def test_a_medium_held_in_memory_has_bars_of_its_own_and_says_why_they_are_missed(self):
-        self.assertEqual(fate_report.missed_tier_bars(tier()), [])
-        for changes, what in (({"hits": 0.98}, "98.0 % hits (Fate), at least 99: 10.0 % were on their way"),
-                              ({"demand": 11.0}, "decode over loading on demand 3.64, at least 4.0; hiding all of what that one waits would give 1.01"),
-                              ({"paths": 19.0}, "decode over activation paths 2.11")):
-            missed = fate_report.missed_tier_bars(tier(**changes))
-            self.assertEqual(len(missed), 1, missed)
-            self.assertIn(what, missed[0])
-        self.assertIn("1.20 layer times there in place of 0.5",
-                      fate_report.missed_tier_bars(tier(layer_times=1.2, hits=0.9))[0])
-        self.assertIn("hits 99.5 % at 50 % (bar 99)", fate_report.tier_line(tier(), []))
-        self.assertIn("held in memory, 0.50 layer times", fate_report.tier_table(tier()))
-        whole = figures()
-        whole["tier"] = tier(hits=0.5)
-        self.assertTrue(any("held in memory" in line for line in fate_report.missed_bars(whole)))
+    def test_reading_ahead_is_held_to_the_same_cache_without_it_in_every_cell(self):
+        missed = self.missed(disk={"nothing": 41.0})
+        self.assertEqual(len([line for line in missed if "against nothing read ahead" in line]), 3, missed)
+        self.assertIn("this disk, 50 % in memory: troupe against nothing read ahead: 0.976x, at least 0.980x; 0.976 to 0.976 over 2 "
+                      "rounds, hits 99.5 % against 99.5 %, late 0.1 %", missed[0])
+        self.assertTrue(any(TIER in line for line in self.missed(tier={"nothing": 41.0})))
+        self.assertTrue(any("a prompt of 512: troupe against" in line for line in self.missed(prompt_nothing=98.0)))
+        # A cache that is better than LRU does not hide it: `on demand` has 35 tokens/s here.
+        self.assertTrue(any("wrong guesses against" in line for line in self.missed(disk={"wrong": 37.0})))
+
+    def test_a_tier_that_processors_cannot_copy_fast_enough_is_said(self):
+        self.assertIn("1.20 layer times in place of 0.5", self.missed(tier={"hits": 0.9}, layer_times=1.2)[0])
+
+    def test_the_report_has_the_columns_that_a_headline_needs(self):
+        text = fate_report.tables(figures(disk={"paths": 19.0}))
+        self.assertIn("| measure | paper | ours | bar | baseline and its settings | tuned, and where | command |", text)
+        self.assertIn("| disk: decode over activation paths | 2.2x | 2.11x (missed) | 2.20x | activation paths (some) | ", text)
+        self.assertIn("0 matrices in other types", text)
+        self.assertIn("## Same cache", text)
+        self.assertIn("| system | settings | tokens/s |", text)
 
     def test_the_line_counts_what_was_missed(self):
-        bad = figures(demand=11.0)
-        line = fate_report.figures_line(bad, fate_report.missed_bars(bad))
+        bad = figures(disk={"demand": 11.0})
+        line = fate_report.figures_line(bad, fate_bars.missed_bars(bad))
         self.assertTrue(line.endswith("bars missed: 1"), line)
+
+
+class Pairs(unittest.TestCase):
+    def test_a_pair_of_other_types_is_refused(self):
+        fine = {"output": "o", "matrices_in_fallback_types": 0, "high_matrices_in_fallback_types": 0}
+        fate_pairs.check_no_fallbacks(fine)
+        with self.assertRaisesRegex(measured_run.RunFailed, "32 matrices fit neither Q4_K nor Q2_K .16 of the high copy, 16 of"):
+            fate_pairs.check_no_fallbacks({**fine, "matrices_in_fallback_types": 32, "high_matrices_in_fallback_types": 16})
+
+
+class FakeTroupe:
+    """Answers records at once, and remembers what was run."""
+    def __init__(self, *_):
+        self.calls, self.disturbed = [], 0
+
+    def say(self, what):
+        pass
+
+    def record(self, command, *arguments):
+        arguments = [str(a) for a in arguments]
+        self.calls.append((command, arguments))
+        return getattr(self, command)(arguments)
+
+    def calibrate(self, arguments):
+        quality = {"expected": 0.8, "guessed": 0.9, "similarity": 0.9, "tokens": 9}
+        forecasts = [{"layer": layer, "gate input": quality, "corrected": [quality] * 3} for layer in (1, 2)]
+        pathlib.Path(arguments[-1]).write_text(json.dumps({"forecasts": forecasts}))
+        return {**{place: quality for place in fate_report.PLACES}, **{f"corrected {i}": quality for i in (1, 2, 3)}}
+
+    def inspect(self, _):
+        return {"layer_bytes": [{"expert_bytes": 32 * 6_680_000}] * 8, "experts": 32}
+
+    def pack(self, arguments):
+        folder = pathlib.Path(arguments[0]).parent
+        for name in ("-q4_k.gguf", "-q4_k.experts"):
+            (folder / (pathlib.Path(arguments[0]).stem + name)).write_text("made")
+        return {"output": arguments[-1], "layers": 8, "experts_per_layer": 32, "high_type": "Q4_K", "low_type": "Q2_K",
+                "matrices_in_fallback_types": 0, "high_matrices_in_fallback_types": 0, "expert_bytes": 4, "low_expert_bytes": 3,
+                "seconds": 9}
+
+    def eval(self, arguments):
+        if "--logits" in arguments:
+            pathlib.Path(arguments[arguments.index("--logits") + 1]).write_text("logits")
+        return {"low_share": 0.5, "perplexity_ratio": 1.01, "mean_kl": 0.1, "perplexity_ratio_interval": [1.0, 1.02]}
+
+    def run(self, arguments):
+        if "--file" in arguments:
+            other = "chosen" in arguments[arguments.index("--file") + 1]
+            return {"prompt_ids": list(range(1000, 1600)) if other else list(range(600))}
+        speed = 60.0 if "arc" in arguments else 50.0
+        reads = "none" not in arguments[arguments.index("--predict"):][:2] if "--predict" in arguments else True
+        decode = {"expert_hits": 90, "expert_misses": 10, "prefetch_late": 1, "bytes_read": 1 << 20, "stall_s": 0.1,
+                  "layer_hits": [9, 9], "layer_asks": [10, 10], "experts_asked_for": 100 if reads else 0, "experts_guessed": 80}
+        return {"decode_tokens_per_s": speed, "prefill_tokens_per_s": speed, "token_ids": [1], "decode_steps": 95,
+                "bytes_read": 1 << 20, "stall_s": 0.2, "decode": decode}
+
+
+class Runs(unittest.TestCase):
+    def measure(self, quick, tier=False):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for file in ("m.experts", "small-wide128.gguf"):
+                (folder / file).write_text("x" * 100)
+            with mock.patch("measured_run.Troupe", FakeTroupe), \
+                 mock.patch("offload_runs.make_model", lambda *_: (folder / "m.gguf", folder / "m.experts")), \
+                 mock.patch("disk_speed.sequential_bytes_per_s", lambda *_: 3e9), \
+                 mock.patch("disk_speed.copied_bytes_per_s", lambda *_: 9e9):
+                comparison = fate_runs.Comparison("troupe", folder, quick, folder)
+                found = comparison.measure_tier() if tier else comparison.measure()
+        return found, comparison._troupe.calls
+
+    def test_every_figure_can_be_shown(self):
+        for quick, tier in ((True, False), (False, False), (True, True)):
+            found, _ = self.measure(quick, tier)
+            missed = fate_bars.missed_bars(found)
+            self.assertIn("## Systems at their best", fate_report.tables(found))
+            self.assertIn("against nothing read ahead at least", fate_report.figures_line(found, missed))
+            self.assertEqual(json.loads(json.dumps(found))["disturbed"], 0)
+            with tempfile.TemporaryDirectory() as plots:
+                fate_report.draw(found, pathlib.Path(plots))
+                drawn = [path.name for path in pathlib.Path(plots).iterdir()]
+                shown = fate_report.pictures(found, "fate")
+                self.assertEqual(sorted(f"fate/{name}" in shown for name in drawn), [True] * len(drawn))
+                self.assertEqual(len(drawn), 1 if quick else 1 + len(found["links"]))
+            self.assertEqual([link for link in found["links"] if found["links"][link]["held"]],
+                             [TIER, "held in memory, 2 layer times an expert"])
+            self.assertEqual(fate_runs.DISK in found["links"], not tier)
+
+    def test_nothing_is_chosen_on_the_text_that_is_reported(self):
+        found, calls = self.measure(quick=False)
+        runs = [arguments for command, arguments in calls if command == "run" and "--prompt-ids" in arguments]
+        seed = lambda arguments: arguments[arguments.index("--seed") + 1]
+        first = lambda arguments: arguments[arguments.index("--prompt-ids") + 1].split(",")[0]
+        self.assertEqual({(first(run), seed(run)) for run in runs}, {("0", "1"), ("1000", "2")})
+        self.assertTrue(found["decode"][fate_runs.DISK][25]["activation paths"]["settings"].startswith("arc, shallow 0"))
+        self.assertEqual(len(found["tried"][fate_runs.DISK][25]["activation paths"]), 12)
+        self.assertEqual(len(found["tried"][fate_runs.DISK][25]["on demand"]), 6)
+
+    def test_the_table_of_one_cache_differs_by_the_predictor_alone(self):
+        rows = fate_systems.same_cache(quick=True)
+        self.assertEqual(list(rows), ["none", "eap", "gate", "lookahead"])
+        self.assertEqual({tuple(arguments[2:]) for arguments in rows.values()},
+                         {("--cache", "echo", "--shallow", "0", fate_systems.PROFILE)})
+
+    def test_nothing_read_ahead_has_the_cache_of_the_defaults(self):
+        self.assertEqual(fate_systems.FIXED[fate_systems.NOTHING], ["--predict", "none"])
+        self.assertEqual(fate_systems.FIXED[fate_systems.TROUPE], [])
 
 
 if __name__ == "__main__":

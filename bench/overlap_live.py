@@ -111,6 +111,22 @@ def missed_bars(cells):
     return missed
 
 
+def bar_rows(cells):
+    """Of the report's table of bars: for each way to read ahead the bar, what was found, and in how many cells it held."""
+    rows = []
+    for name in ways(cells[0]):
+        for bar, figure, most in (
+                (f"`{name}`: time over that of nothing read ahead, at most {MOST_TIME:.3f}",
+                 lambda one, name=name: one["ms"][name] / one["ms"]["none"], lambda one: MOST_TIME),
+                (f"`{name}`: its bytes, at most {MOST_BYTES}", lambda one, name=name: one["bytes"][name], lambda one: MOST_BYTES),
+                (f"`{name}`: time over its bound, at most " + ", ".join(f"{most} at {budget} %" for budget, most in MOST_OVER_BOUND.items()),
+                 lambda one, name=name: over_bound(one, name), lambda one: MOST_OVER_BOUND[one["budget"]])):
+            figures = [figure(one) for one in cells]
+            held = sum(found <= most(one) for found, one in zip(figures, cells))
+            rows.append(f"| {bar} | {min(figures):.2f} to {max(figures):.2f} | held in {held} of {len(cells)} cells |")
+    return rows
+
+
 def table(cells):
     lines = ["| medium | in memory | read ahead by | ms a token | over nothing | over its bound | computing ms | needed ms | bytes | known in time |",
              "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""bench/overlap's bars have to fail where they should, and its table has to show what it was given."""
+"""bench/overlap's bars have to fail where they should, and its tables have to show what they were given."""
+import pathlib
 import unittest
 
+import measured_run
 import overlap_live
+import overlap_recall
 import overlap_runs
 
 
@@ -11,7 +14,8 @@ def result(stall, loads=100):
 
 
 def cell(ahead, loads=100):
-    return overlap_runs.cell("m", "read", 2, 50, result(0.008), result(ahead, loads), result(0.004))
+    limited = {1: result(0.007), 2: result(0.006), 4: result(0.004)}
+    return overlap_runs.cell("m", "read", 2, 50, result(0.008), result(ahead, loads), limited, result(0.004))
 
 
 class Bars(unittest.TestCase):
@@ -53,11 +57,106 @@ class Live(unittest.TestCase):
             self.assertTrue(any(words in line for line in overlap_live.missed_bars([spoiled])), words)
 
 
+def histogram(*counts):
+    """Of (bin, said, asked)."""
+    made = {"said": [0] * 100, "asked": [0] * 100}
+    for in_bin, said, asked in counts:
+        made["said"][in_bin], made["asked"][in_bin] = said, asked
+    return made
+
+
+def chances(*counts):
+    return {token: [histogram(*counts) for _ in range(5)] for token in ("same_token", "next_token")}
+
+
+def known(likely=75, predicting_ms=0.2):
+    layers = overlap_recall.by_layers(chances((90, 100, likely), (0, 1000, 25)))
+    return {"model": "m", "tokens": 100, "whole": layers, "second_half": layers, "predicting_ms": predicting_ms, "token_ms": 20.0}
+
+
+class Played:
+    """A troupe whose whole text has twice what its half has."""
+    def __init__(self, sequences=3):
+        self.ran, self._sequences = [], sequences
+
+    def run(self, *arguments):
+        self.ran.append(arguments)
+
+    def json(self, *arguments):
+        self.ran.append(arguments)
+        if arguments[:2] == ("trace", "info"):
+            return [{"sequences": self._sequences}]
+        times = 2 if arguments[1] == "read" else 1
+        counted = chances((90, 10 * times, 8 * times), (0, 100 * times, 2 * times))
+        return [{"tokens": 100, "results": [{**result(0.020), "prefetch": {"chances": counted}}]}]
+
+    def cpu_seconds(self, *arguments):
+        return 2.0 if "50,51" in arguments else 1.0
+
+
+class Recall(unittest.TestCase):
+    def test_it_is_that_of_the_lowest_threshold_that_is_precise_enough(self):
+        # From the top: 8 of 10, 10 of 20, 16 of 26, 20 of 126.
+        of = histogram((90, 10, 8), (80, 10, 2), (70, 6, 6), (0, 100, 4))
+        self.assertEqual(overlap_recall.recall_at(of, 80), 0.4)
+        self.assertEqual(overlap_recall.recall_at(of, 70), 0.4)
+        self.assertEqual(overlap_recall.recall_at(of, 60), 0.8)
+        self.assertEqual(overlap_recall.recall_at(of, 15), 1)
+        self.assertEqual(overlap_recall.recall_at(of, 90), 0)
+        self.assertEqual(overlap_recall.recall_at(histogram((90, 10, 0)), 50), 0)
+
+    def test_a_second_half_is_what_the_first_has_not(self):
+        left = overlap_recall.since(chances((90, 10, 8), (5, 7, 1)), chances((90, 4, 4)))
+        self.assertEqual(left["same_token"][2], histogram((90, 6, 4), (5, 7, 1)))
+        with self.assertRaisesRegex(measured_run.RunFailed, "otherwise than its whole"):
+            overlap_recall.since(chances((90, 4, 4)), chances((90, 10, 8)))
+
+    def test_each_bar_can_be_missed(self):
+        self.assertEqual(overlap_recall.missed_bars([known()]), [])
+        for spoiled, words in ((known(likely=55), "m: 0 % of misses known 3 layers ahead"),
+                               (known(predicting_ms=0.5), "predicting takes 2.5 % of a token's time, at most 2")):
+            missed = overlap_recall.missed_bars([known(), spoiled])
+            self.assertEqual(len(missed), 1, missed)
+            self.assertIn(words, missed[0])
+
+    def test_a_model_is_known_by_the_half_that_was_not_learned_from(self):
+        commands = Played()
+        of = overlap_recall.know(commands, "m", "read", pathlib.Path("no such folder/half"), overlap_runs.costs)
+        self.assertIn(("trace", "cut", "read", "-o", pathlib.Path("no such folder/half"), "--sequences", "0,1"), commands.ran)
+        self.assertEqual(of["second_half"][2]["same_token"], {"misses": 10, "recall": {70: 0.8, 60: 0.8, 50: 0.8}})
+        self.assertEqual(of["whole"][2]["same_token"]["misses"], 20)
+        self.assertEqual((of["predicting_ms"], of["token_ms"]), (10.0, 30.0))
+
+    def test_a_text_of_one_window_has_no_half(self):
+        commands = Played(sequences=1)
+        with self.assertRaisesRegex(measured_run.RunFailed, "one window of text"):
+            overlap_recall.know(commands, "m", "read", pathlib.Path("no such folder/half"), overlap_runs.costs)
+
+    def test_predicting_is_what_a_second_cache_that_predicts_takes_more(self):
+        taken = {"50": iter((3.0, 2.0, 2.5)), "50,51": iter((4.0, 3.2, 3.5))}
+        self.assertAlmostEqual(overlap_recall.predicting_seconds(lambda budgets, _: next(taken[budgets])), 1.2)
+
+
 class Tables(unittest.TestCase):
     def test_a_cell_tells_what_was_closed_of_the_gap(self):
-        self.assertIn("| m | read | 2 | 50 % | 10.00 | 8.00 | 6.00 | 4.00 | 0.889 | 1.00 | 50 % |",
+        self.assertIn("| m | read | 2 | 50 % | 10.00 | 8.00 | 6.00 | 4.00 | 0.889 | 1.00 | 50 % | 25 % | 50 % | 100 % |",
                       overlap_runs.table([cell(0.006)]))
         self.assertIn("50 to 100 % closed", overlap_runs.figures_line([cell(0.006), cell(0.004)], []))
+
+    def test_every_table_has_as_many_cells_in_each_row(self):
+        for table in (overlap_runs.table([cell(0.006)]), overlap_live.table([live_cell(15)]), overlap_recall.table([known()]),
+                      overlap_recall.predicting_table([known()])):
+            self.assertEqual(len({row.count("|") for row in table.splitlines()}), 1, table)
+        rows = overlap_runs.bar_rows([cell(0.006)]) + overlap_live.bar_rows([live_cell(15)]) + overlap_recall.bar_rows([known()])
+        self.assertEqual({row.count("|") for row in rows}, {4})
+
+    def test_a_bar_tells_in_how_many_cells_it_held(self):
+        rows = "\n".join(overlap_runs.bar_rows([cell(0.006), cell(0.007)]))
+        self.assertIn("at least 50 % | 25 to 50 %, 50 in the median | held in 1 of 2 cells |", rows)
+        self.assertIn("the same by oracle:1, who knows as many layers | 25 to 25 %, 25 in the median "
+                      "| held in 0 of 2 cells |", rows)
+        self.assertIn("`scores`: time over that of nothing read ahead, at most 1.010 | 0.75 to 0.75 | held in 1 of 1 cells |",
+                      "\n".join(overlap_live.bar_rows([live_cell(15)])))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,6 @@
 """bench/replay's tables, its last line, and docs/reports/replay.md."""
-
-
-def by_policy(played):
-    """{policy: {share: result}}"""
-    table = {}
-    for result in played["results"]:
-        table.setdefault(result["policy"], {})[round(100 * result["share"], 1)] = result
-    return table
+import replay_runs
+from replay_runs import by_policy
 
 
 def best_simple(table, share):
@@ -28,6 +22,31 @@ def hit_table(name, played):
         lines.append(f"| {policy} | " + " | ".join(cells) + " |")
     lines.append("| best to optimum | " + " | ".join(
         f"{100 * table[best_simple(table, s)][s]['below_optimum']:.1f}" for s in shares) + " |")
+    lines.append("| closed | " + " | ".join(_percent(replay_runs.closed_share(table, s)) for s in shares) + " |")
+    return "\n".join(lines)
+
+
+def _percent(share):
+    return "" if share is None else f"{100 * share:.0f} %"
+
+
+def headline_table(figures):
+    """One row for each trace and way to share slots; the bar holds in each of the sizes."""
+    lines = ["| share of the gap that the default policy closes | paper | " +
+             " | ".join(f"ours, {share} % in memory" for share in replay_runs.CLOSED_AT) +
+             " | bar | baselines and their settings | tuned, and where | command |",
+             "| --- | --- |" + " --- |" * len(replay_runs.CLOSED_AT) + " --- | --- | --- | --- |"]
+    for sharing, slots in replay_runs.SHARINGS.items():
+        for name, played in figures["hits"][sharing].items():
+            table, cells = by_policy(played), []
+            for share in replay_runs.CLOSED_AT:
+                closed = replay_runs.closed_share(table, share)
+                is_missed = closed is not None and closed < replay_runs.LEAST_CLOSED
+                cells.append(_percent(closed) + (" (missed)" if is_missed else ""))
+            lines.append(f"| {name}, {slots} | none: `{replay_runs.DEFAULT_POLICY}` is this project's | " + " | ".join(cells) +
+                         f" | {_percent(replay_runs.LEAST_CLOSED)} | the better of LRU and LFU (no parameters), and the offline optimum, "
+                         "all with the same slots | its parameters, by hand, looking at these traces | "
+                         f"`troupe replay {name}.trace --pass 1 --cache-share {sharing}` |")
     return "\n".join(lines)
 
 
@@ -50,7 +69,9 @@ def live_table(runs):
 
 
 def tables(figures):
-    parts = [hit_table(name, played) for name, played in figures["hits"].items()]
+    parts = [headline_table(figures)]
+    for sharing, slots in replay_runs.SHARINGS.items():
+        parts += [f"{slots}; {hit_table(name, played)}" for name, played in figures["hits"][sharing].items()]
     if "reading_ahead" in figures:
         parts.append(ahead_table(figures["reading_ahead"]))
     parts.append(live_table(figures["live"]))
@@ -59,14 +80,19 @@ def tables(figures):
 
 def figures_line(figures, missed):
     memory = figures["memory"]
-    gaps = []
-    for name, played in figures["hits"].items():
+    gaps, closed = [], []
+    for hits in figures["hits"].values():
+        for table in map(by_policy, hits.values()):
+            closed += [replay_runs.closed_share(table, share) for share in replay_runs.CLOSED_AT if share in table["optimum"]]
+    least = _percent(min((share for share in closed if share is not None), default=None))
+    for name, played in figures["hits"]["layer"].items():
         table = by_policy(played)
         share = min(next(iter(table.values())), key=lambda s: abs(s - 50))
         best = best_simple(table, share)
         gaps.append(f"{name} {best} {100 * table[best][share]['hit_rate']:.1f} % "
                     f"(-{100 * table[best][share]['below_optimum']:.1f})")
-    return (f"replay: half in memory: {', '.join(gaps)}; slowest LRU "
+    return (f"replay: half in memory: {', '.join(gaps)}; {replay_runs.DEFAULT_POLICY} closes at least {least} of the gap (bar "
+            f"{_percent(replay_runs.LEAST_CLOSED)}); slowest LRU "
             f"{min(figures['speed'].values()) / 1e6:.1f} M uses/s; memory {memory['once_peak'] / 2**20:.0f} MiB, "
             f"{memory['longer_peak'] / 2**20:.0f} MiB at {memory['times']}x; live = replay in "
             f"{len(figures['live'])} runs; bars missed: {len(missed)}")
@@ -76,22 +102,39 @@ def write(path, figures, runner):
     plots = path.parent / path.stem
     plots.mkdir(parents=True, exist_ok=True)
     pictures = []
-    for name in figures["hits"]:
+    for name in figures["hits"]["layer"]:
         runner.commands.run("replay", runner.trace(name), "--pass", 1, "--plot", plots / f"hits-{name}.svg")
         pictures.append(f"![Hits over the size of the cache, {name}]({path.stem}/hits-{name}.svg)")
     memory = figures["memory"]
-    hits = "\n\n".join(hit_table(name, played) for name, played in figures["hits"].items())
+    by_layer, pooled = ("\n\n".join(hit_table(name, played) for name, played in figures["hits"][sharing].items())
+                        for sharing in ("layer", "global"))
+    missed = "\n".join(f"- {line}" for line in replay_runs.missed_bars(figures)) or "None."
     path.write_text(f"""# Caches on recorded routing
 
 Written by `bench/replay --report docs/reports/replay.md`; `troupe replay TRACE --pass 1` reproduces any row. The traces are
 published recordings (bench/README.md). DeepSeek-V2-Lite's are prompts; here every token is a pass of its own, as in decode.
-Each layer has an equal share of the cache. The policies are the engine's own objects, called in the engine's order: a token's
+The policies are the engine's own objects, called in the engine's order: a token's
 experts are in memory together while its layer runs. "best to optimum" is the distance in points from the best policy that does not know the future
-(bold) to the one that does (Belady).
+(bold) to the one that does (Belady). "closed" is the part of the gap from the better of LRU and LFU to the optimum that the default policy,
+`{replay_runs.DEFAULT_POLICY}`, closes.
 
-## Which policy wins
+## Headlines
 
-{hits}
+`bench/replay --check --report docs/reports/replay.md --data DIR` makes all rows; the last column makes one.
+
+{headline_table(figures)}
+
+## Bars that are missed
+
+{missed}
+
+## Which policy wins, each layer with an equal share of the cache
+
+{by_layer}
+
+## And with one pool for all layers
+
+{pooled}
 
 {chr(10).join(pictures)}
 
@@ -119,7 +162,7 @@ the next layer will choose and bounds what any predictor can gain with this cach
 def conclusions(figures):
     """Sentences that follow from the figures, and change with them."""
     wins, gaps, arc = {}, [], []
-    for played in figures["hits"].values():
+    for played in figures["hits"]["layer"].values():
         table = by_policy(played)
         for share in next(iter(table.values())):
             best = best_simple(table, share)
@@ -128,7 +171,7 @@ def conclusions(figures):
             if "arc" in table:
                 arc.append(100 * (table["arc"][share]["hit_rate"] - table["lru"][share]["hit_rate"]))
     won = ", ".join(f"{policy} in {count}" for policy, count in sorted(wins.items(), key=lambda w: -w[1]))
-    text = (f"- Of {sum(wins.values())} combinations of trace and size the best is {won}. No single policy is best everywhere.\n"
+    text = (f"- Of {sum(wins.values())} combinations of trace and size, each layer with its share, the best is {won}. No single policy is best everywhere.\n"
             f"- The optimum is {min(gaps):.1f} to {max(gaps):.1f} points above the best of them: a better policy can gain no more.\n")
     if arc:
         text += (f"- ARC's hit rate is {min(arc):+.1f} to {max(arc):+.1f} points from LRU's. Its ghost entries say little where a layer has only a few "

@@ -16,7 +16,11 @@ TRACES = (("intent", f"{DEEPSEEK}/intent.meta.json", 4_866_048),
           ("law", f"{DEEPSEEK}/law.meta.json", 4_866_048),
           ("summary", f"{DEEPSEEK}/summary.meta.json", 4_866_048),
           ("gpt-oss-20b", "routing/gpt-oss-20b-mmlu/trace.meta.json", 13_219_200))
-LIVE_POLICIES = ("lru", "lfu", "arc")
+LIVE_POLICIES = ("lru", "lfu", "arc", "echo", "score")
+DEFAULT_POLICY, SIMPLE = "echo", ("lru", "lfu")
+SHARINGS = {"layer": "a share for each layer", "global": "one pool"}
+LEAST_CLOSED = 0.40  # of the gap from the better of LRU and LFU to the optimum, by the default policy
+CLOSED_AT = (25, 50, 75)  # % of the experts in memory
 LEAST_USES_PER_S = 5e6
 MOST_GROWTH = 16 * 2**20  # of the peak, over a trace many times as long
 
@@ -36,9 +40,9 @@ class Runner:
     def replay(self, trace, *options):
         return self.commands.json("replay", trace, "--pass", 1, *options)[0]
 
-    def play_all(self, budgets):
+    def play_all(self, budgets, sharing):
         """Every token alone, as if it had been generated."""
-        return {name: self.replay(self.trace(name), "--budget", ",".join(map(str, budgets)))
+        return {name: self.replay(self.trace(name), "--budget", ",".join(map(str, budgets)), "--cache-share", sharing)
                 for name, *_ in TRACES}
 
     def read_ahead(self):
@@ -61,7 +65,7 @@ class Runner:
                     self.commands.run(
                         "run", MODEL, "--prompt", "The scheduler picks the next task and", "-n", 48, "--temperature", 0,
                         "--ignore-eos", "--threads", 1, "--slots", slots, "--cache", policy, "--cache-share", share,
-                        "--predict", "none", "--trace", trace, "--json", record)
+                        "--predict", "none", "--trace", trace, "--trace-scores", "all", "--json", record)
                     live = json.loads(record.read_text())
                     again = self.commands.json("replay", trace, "--as-recorded")
                     result = again[0]["results"][0]
@@ -111,6 +115,38 @@ class Runner:
         return done.returncode == 0 and "2 tests ran" in done.stdout.replace("from 1 test suite ", "")
 
 
+def by_policy(played):
+    """{policy: {% in memory: result}}"""
+    table = {}
+    for result in played["results"]:
+        table.setdefault(result["policy"], {})[round(100 * result["share"], 1)] = result
+    return table
+
+
+def closed_share(table, share):
+    """Of the gap from the better of LRU and LFU to the optimum; None where there is none, or was not played."""
+    if share not in table["optimum"]:
+        return None
+    simple = max(table[policy][share]["hit_rate"] for policy in SIMPLE)
+    gap = table["optimum"][share]["hit_rate"] - simple
+    return (table[DEFAULT_POLICY][share]["hit_rate"] - simple) / gap if gap > 0 else None
+
+
+def _missed_gaps(name, played, sharing):
+    table = by_policy(played)
+    for share in CLOSED_AT:
+        closed = closed_share(table, share)
+        if closed is None or closed >= LEAST_CLOSED:
+            continue
+        better = max(SIMPLE, key=lambda policy, share=share: table[policy][share]["hit_rate"])
+        hits = {policy: 100 * table[policy][share]["hit_rate"] for policy in (better, DEFAULT_POLICY, "optimum")}
+        needed = hits[better] + LEAST_CLOSED * (hits["optimum"] - hits[better])
+        yield (f"{name}, {SHARINGS[sharing]}, {share} % in memory: {DEFAULT_POLICY} closes {100 * closed:.1f} % of the gap from "
+               f"{better} to the optimum, at least {100 * LEAST_CLOSED:.0f}: {hits[better]:.1f}, {hits[DEFAULT_POLICY]:.1f} and "
+               f"{hits['optimum']:.1f} % hits, so {needed - hits[DEFAULT_POLICY]:.1f} points are missing; it knows only what was used "
+               "before, and the optimum what comes")
+
+
 def missed_bars(figures):
     missed = []
     for run in figures["live"]:
@@ -121,11 +157,13 @@ def missed_bars(figures):
     for name, rate in figures["speed"].items():
         if rate < LEAST_USES_PER_S:
             missed.append(f"{name}: {rate / 1e6:.1f} million expert uses a second, at least 5 expected")
-    for name, played in figures["hits"].items():
-        for result in played["results"]:
-            if result["below_optimum"] < 0:
-                missed.append(f"{name}: {result['policy']} with {result['slots']} slots hits more "
-                              "often than the optimum")
+    for sharing in SHARINGS:
+        for name, played in figures["hits"][sharing].items():
+            missed += _missed_gaps(name, played, sharing)
+            for result in played["results"]:
+                if result["below_optimum"] < 0:
+                    missed.append(f"{name}, {SHARINGS[sharing]}: {result['policy']} with {result['slots']} slots hits more "
+                                  "often than the optimum")
     memory = figures["memory"]
     if memory["longer_peak"] > memory["once_peak"] + MOST_GROWTH:
         missed.append(f"memory grows with the trace: {memory['once_peak'] >> 20} MiB, "

@@ -70,7 +70,7 @@ class OtherCommands(budget_test.BudgetTest):
 
     def test_ABudgetAboveTheCgroupsIsWarnedOfBeforeItIsTried(self):
         _, _, complained, _, _ = self.within(120 * MIB, "run", self.model, "--prompt", "a", "-n", 1, "--memory", "900MiB")
-        self.assertRegex(complained, r"^warning: .* will be taken and only .* can be had \(.*cgroup.*\)")
+        self.assertRegex(complained, r"^warning: .* will be taken and only .* can be had \(cgroup 'troupe-[^/]*' has 120.0 MiB\)")
         _, _, complained, _, _ = self.within(600 * MIB, "run", self.model, "--prompt", "a", "-n", 1, "--memory", "900MiB")
         self.assertNotIn("can be had", complained)
 

@@ -107,6 +107,9 @@ class Chats(shell.CommandLineTest):
         self.assertEqual(self.chat(lines=["/exit", "The kernel"])[0], "")
         self.assertIn("/system TEXT", self.chat(lines=["/help"])[1])
         self.assertIn("did you mean /save?", self.chat(lines=["/svae x"])[1])
+        self.assertEqual(self.chat("--quiet", lines=["/new", "/system Be brief.", "/clear", "/system"])[1].splitlines()[-4:],
+                         ["a new talk", "a new talk, with this system message", "a new talk, with the same system message",
+                          "a new talk, without a system message"])
         self.assertIn("no such file", self.chat(lines=["/load none"])[1].lower())
         self.assertEqual(self.chat("--system", "Be brief.", lines=["The kernel"])[0],
                          self.chat(lines=["/system Be brief.", "The kernel"])[0])
@@ -145,12 +148,12 @@ class Terminal(shell.CommandLineTest):
         super().setUp()
         self.process = None
 
-    def begin(self, *arguments, chat=("--chat",)):
+    def begin(self, *arguments, chat=("--chat",), term="xterm"):
         """Starts a talk on a terminal of its own; its answers go to a file."""
         self.controller, terminal = pty.openpty()
         self.answers = open(self.folder / "answers", "wb+")
         self.record = self.folder / "talk.json"
-        environment = {**os.environ, "TERM": "xterm", "TROUPE_HISTORY": str(self.folder / "history"), "LC_ALL": "C.UTF-8"}
+        environment = {**os.environ, "TERM": term, "TROUPE_HISTORY": str(self.folder / "history"), "LC_ALL": "C.UTF-8"}
         self.process = subprocess.Popen([shell.TROUPE, "run", TINY, *chat, "-n", "4", "--temperature", "0", "--ignore-eos",
                                          "--ctx", "8192", "--threads", "1", "--json", self.record, *map(str, arguments)],
                                         stdin=terminal, stdout=self.answers, stderr=terminal, env=environment,
@@ -211,6 +214,23 @@ class Terminal(shell.CommandLineTest):
         self.ask("\x1b[A, again\r")
         self.assertEqual(self.messages(), ["The kernel", "The kernel, again"])
         self.assertIn("kernel", (self.folder / "history").read_text())
+
+    def test_tab_completes_a_command_and_is_a_tab_elsewhere(self):
+        self.begin()
+        self.type("/he\t\r")
+        self.wait_for("/system TEXT")
+        self.wait_for("> ")
+        self.ask("a\tb\r")
+        self.assertEqual(self.messages(), ["a\tb"])
+
+    def test_a_dumb_terminal_gets_no_escape_sequences_for_pastes(self):
+        self.begin(term="dumb")
+        self.ask("The kernel\r")
+        self.assertEqual(self.messages(), ["The kernel"])
+        self.assertNotIn("\x1b[?2004", self.shown)
+        self.begin()
+        self.messages()
+        self.assertIn("\x1b[?2004h", self.shown)
 
     def test_a_marked_paste_is_one_message(self):
         self.begin()

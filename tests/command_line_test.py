@@ -10,6 +10,7 @@ import pty
 import re
 import resource
 import shlex
+import shutil
 import signal
 import struct
 import subprocess
@@ -155,13 +156,33 @@ class Usage(CommandLineTest):
                   for text, tokens in (("-f", "-n"), ("--text", "--tokens"))]
         self.assertEqual(*(json.loads(one)["perplexity"] for one in scored))
 
+        for words, hint in ((["--n-predict", 5], "--n-predict; here it is -n"), (["--ctx-size", 5], "--ctx-size; here it is --ctx"),
+                            (["--temp", 0], "--temp; here it is --temperature"), (["-ub", 64], "-ub; here it is --chunk"),
+                            (["-cnv"], "-cnv; here it is --chat"), (["-ctk", "q8_0"], "-ctk; here it is --kv-type"),
+                            (["-md", TINY], "-md; here it is --draft"), (["-fa"], "-fa: attention never stores its scores"),
+                            (["-hf", "o/r"], "-hf: `troupe pull hf.co/OWNER/REPO` gets a model"), (["--jinja"], "--jinja: "),
+                            (["--no-mmap"], "--no-mmap: "), (["--log-disable"], "--log-disable; here it is --quiet")):
+            self.assert_fails(2, [f"there is no option {hint}"], "run", TINY, "-p", "The", *words)
+
+    def test_commands_of_other_programs_are_known(self):
+        with tempfile.TemporaryDirectory() as models:
+            env = {**os.environ, "TROUPE_MODELS": models}
+            listed = [subprocess.run([TROUPE, word], env=env, capture_output=True, text=True, check=True).stdout for word in ("list", "ls")]
+        self.assertEqual(*listed)
+        self.assertEqual(troupe("version").stdout, troupe("--version").stdout)
+        self.assertEqual(troupe("-V").stdout, troupe("--version").stdout)
+        done = troupe("show", TINY)
+        self.assertEqual((done.returncode, done.stderr), (2, "troupe: there is no command 'show'; did you mean 'inspect'? (see troupe --help)\n"))
+
     def test_asks_for_a_command(self):
         done = troupe()
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("Usage: troupe COMMAND", done.stderr)
 
     def test_names_the_commands_there_are(self):
-        self.assert_fails(2, ["no command 'ruin'", "run", "synth"], "ruin")
+        self.assert_fails(2, ["no command 'ruin'; did you mean 'run'?"], "ruin")
+        self.assertNotIn("synth", troupe("ruin").stderr)
+        self.assert_fails(2, ["no command 'xyzzy'; the commands are run, ", "synth"], "xyzzy")
 
     def test_tells_usage_from_failure(self):
         out = self.folder / "m.gguf"
@@ -178,6 +199,12 @@ class Usage(CommandLineTest):
         for command in (["run", TINY, "-p", "a"], ["plan", TINY], ["device", TINY]):
             self.assert_fails(2, ["--memory: '32' found, which is 32 B, expected a size with its unit: 32MiB or 32GiB?"],
                               *command, "--memory", 32)
+        for option, value, words in (("--memory", 0, "'0' found, expected more than 0"), ("--shallow", -1, "'-1' found, expected 0 or more"),
+                                     ("--cpus", 1000, "processor 1000 found, this machine has 0"),
+                                     ("--substitute", "drop;random", "expected one chain")):
+            self.assert_fails(2, [f"{option}: ", words], "run", TINY, "-p", "a", option, value)
+        self.assert_fails(2, ["chains are separated by commas"], "replay", ROOT / "tests/data/routing/gpt-oss-20b.trace",
+                          "--substitute", "exact;drop")
         self.assert_fails(2, ["--size: '300' found", "300MiB"], "split", TINY, self.folder / "p", "--size", 300)
         self.assert_fails(2, ["--tokens: no value found, expected N"], "run", TINY, "-p", "a", "-n")
         self.assert_fails(2, ["--cache: 'fifo' found, expected one of lru, "], "run", TINY, "-p", "a", "--cache", "fifo")
@@ -413,6 +440,20 @@ class Pack(CommandLineTest):
         self.assert_fails(2, ["--low-copy", "expected"], *run, "--low-copy", "some")
         self.assert_fails(1, ["have no low copies"], "run", original, "--prompt", "x", "--slots", 2,
                           "--low-copy", "decode")
+
+    def test_says_what_did_not_fit_the_types_of_either_copy(self):
+        original = self.folder / "m.gguf"
+        shutil.copyfile(TINY, original)  # 8 layers, rows of 128 and 64
+        pair = ("--high", "Q4_K", "--low", "Q2_K", "--rounding", "plain")
+        record = self.pack(original, *pair)
+        self.assertEqual([record["high_type"], record["low_type"]], ["Q4_K", "Q2_K"])
+        self.assertEqual(record["high_matrices_in_fallback_types"], 8 * 3)
+        self.assertEqual(record["matrices_in_fallback_types"], 2 * 8 * 3)
+        said = troupe("pack", original, *pair).stdout
+        self.assertIn("24 matrices of the model are in another type than Q4_K", said)
+        self.assertIn("24 matrices of the second copy are in another type than Q2_K", said)
+        record = self.pack(self.synthesize("fits.gguf", type_="F16"), *pair)
+        self.assertEqual(record["matrices_in_fallback_types"], 0)
 
     def evaluate_in_two_precisions(self):
         original = self.synthesize(type_="F16", shape="tiny-olmoe")
@@ -778,6 +819,10 @@ class Tokenize(CommandLineTest):
         troupe("run", TINY, "--prompt", "The kernel\n", "-n", 1, "--json", run)
         self.assertEqual(record["ids"], json.loads(run.read_text())["prompt_ids"])
         self.assertEqual(record["text"], "The kernel\n")
+        for words in (("-m", TINY, "--prompt", "The kernel"), (TINY, "The kernel"), ("--model", TINY, "-p", "The kernel")):
+            self.assertEqual(troupe("tokenize", *words, "--count").stdout, "3\n", words)
+        self.assertEqual(troupe("tokenize", TINY, "--ids", "1 2,3", "--count").stdout, "3\n")
+        self.assert_fails(2, ["TEXT: 'b' found beside another text"], "tokenize", TINY, "b", "-p", "a")
         self.assertIn("The kernel\n", "".join(record["tokens"]))  # beside what the model wants around it
         ids = ",".join(map(str, record["ids"]))
         self.assertEqual(troupe("tokenize", TINY, "--ids", ids).stdout, "The kernel\n\n")
@@ -1033,9 +1078,17 @@ class Trial(unittest.TestCase):
         whole = self.trial("--share", 0.005)
         self.assertEqual(whole.returncode, 0, whole.stderr)
         self.assertRegex(whole.stdout, r"(?m)^options +3 +0$")
-        cut = self.trial("--share", 0.005, "--seconds", 0.001)
+        cut = self.trial("--share", 0.005, "--seconds", 0.001, "--least", 0)
         self.assertEqual(cut.returncode, 124, cut.stderr)
         self.assertIn("3 not reached", cut.stdout)
+
+    def test_a_trial_of_fewer_cases_than_the_least_has_failed(self):
+        none = self.trial("--share", 0.005, "--seconds", 0.001)
+        self.assertEqual(none.returncode, 1, none.stderr)
+        self.assertIn("FAILED only 0 cases were tried, expected 1 at least", none.stderr)
+        few = self.trial("--share", 0.005, "--least", 4)
+        self.assertEqual(few.returncode, 1, few.stderr)
+        self.assertIn("only 3 cases were tried, expected 4 at least", few.stderr)
 
     def test_a_table_with_a_gap_or_an_overlap_is_seen(self):
         sys.path.insert(0, str(ROOT / "scripts"))
@@ -1086,7 +1139,7 @@ class Input(CommandLineTest):
         alone = min(os.sched_getaffinity(0))
         record = json.loads(troupe("run", TINY, "-p", "a", "-n", 2, "--cpus", alone, "--json", "-").stdout)
         self.assertEqual(record["threads"], 1)
-        self.assert_fails(2, ["--cpus", "processors 1000"], "run", TINY, "-p", "a", "--cpus", 1000)
+        self.assert_fails(2, ["--cpus", "processor 1000 found", "this machine has"], "run", TINY, "-p", "a", "--cpus", 1000)
         self.assert_fails(2, ["--cpus: '2-1'"], "run", TINY, "-p", "a", "--cpus", "2-1")
         process = subprocess.Popen([TROUPE, "run", TINY, "--chat", "--mlock"], stdin=subprocess.PIPE,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -1136,6 +1189,27 @@ class Input(CommandLineTest):
     def test_token_ids_have_single_commas_between_them(self):
         for ids in ("1,,2", "1,", ",1"):
             self.assert_fails(1, ["token ids"], *self.ARGUMENTS, "--prompt-ids", ids)
+
+    def test_an_answer_may_stand_alone(self):
+        asked = [TROUPE, "run", str(TINY), "-p", "The kernel", "-n", "4", "--temperature", "0"]
+        both = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+        alone = subprocess.run([*asked, "--no-echo", "--quiet"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+        self.assertEqual("The kernel" + alone.stdout, both.stdout)
+        self.assertIn("ended: length", both.stderr)
+        self.assertNotIn("[", alone.stderr)
+
+    def test_what_is_piped_in_beside_a_prompt_is_said_to_be_unread(self):
+        asked = [TROUPE, "run", str(TINY), "-p", "a", "-n", "1"]
+        for given, said in ((b"text\n", 1), (b"", 0)):
+            reading, writing = os.pipe()
+            os.write(writing, given)
+            os.close(writing)
+            with open(reading, encoding="utf-8") as piped:
+                done = subprocess.run(asked, stdin=piped, capture_output=True, text=True, check=True)
+            self.assertEqual(done.stderr.count("note: what is piped in is not read, as a prompt is given\n"), said, done.stderr)
+        with open(ROOT / "README.md", encoding="utf-8") as file:
+            self.assertIn("is not read", subprocess.run(asked, stdin=file, capture_output=True, text=True, check=True).stderr)
+        self.assertNotIn("is not read", subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stderr)
 
     def test_a_trace_goes_to_standard_output_alone(self):
         done = subprocess.run([TROUPE, *map(str, self.ARGUMENTS), "--prompt", "The kernel", "--trace", "-"],
@@ -1218,7 +1292,10 @@ class Interrupts(CommandLineTest):
             os.read(process.stdout.fileno(), 1 << 16)
         process.kill()
         process.communicate()
-        self.assertIn("the end is missing", troupe("trace", "info", trace).stdout)
+        done = troupe("trace", "info", trace)
+        self.assertIn("ends without its end mark: later tokens are missing", done.stdout)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, rf"^troupe: {trace}: damaged: [^\n]*ends without its end mark[^\n]*\n$")
 
     def test_what_a_runner_ignores_stays_ignored(self):
         process = subprocess.Popen([TROUPE, "run", TINY, "--prompt", "One", "-n", "300", "--ctx", "30000", "--ignore-eos"],

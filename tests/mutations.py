@@ -29,8 +29,8 @@ class Mutation:
         return text.replace(self.line, self.becomes)
 
     def names(self):
-        """Of tests, without patterns."""
-        return [name for name in self.tests.split(":") if "*" not in name]
+        """Of tests; those with parameters without what gtest puts around them ("*/Suite.Test/*")."""
+        return [name.removeprefix("*/").removesuffix("/*") for name in self.tests.split(":")]
 
 
 def code(cell):

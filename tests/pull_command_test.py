@@ -178,7 +178,7 @@ class GoesOn(PullTest):
         self.plan.cuts = [60000, 0, 0]
         self.fails(NAME.partition(":Q")[0], tries=2)
         listed = self.troupe("list").stdout
-        self.assertRegex(listed, rf"{NAME} .* Q8_0 +\d+ % here")
+        self.assertRegex(listed, rf"{NAME} .* Q8_0 +[\d-]+ +- +\d+ % here")
         run = self.troupe("run", NAME, "--prompt", "x")
         self.assertNotEqual(run.returncode, 0)
         self.assertIn(f"`troupe pull {NAME}` goes on", run.stderr)
@@ -477,9 +477,13 @@ class Lists(PullTest):
         self.pull()
         said = self.troupe("list").stdout.splitlines()
         self.assertTrue(said[0].startswith("1 model, "), said)
-        self.assertRegex(said[-1], rf"^{NAME} +[\d.]+ MiB +Q8_0 +complete$")
+        self.assertRegex(said[-1], rf"^{NAME} +[\d.]+ MiB +Q8_0 +20\d\d-\d\d-\d\d +- +complete$")
         model = json.loads(self.troupe("list", "--json", "-").stdout)["models"][0]
         self.assertEqual((model["name"], model["complete"], model["bytes"]), (NAME, True, len(self.model)))
+        self.assertAlmostEqual(model["got"], time.time(), delta=3600)
+        self.assertEqual(self.troupe("pack", NAME).returncode, 0)
+        self.assertRegex(self.troupe("list").stdout, rf"{NAME} .* experts\b.* complete\n")
+        self.assertGreater(json.loads(self.troupe("list", "--json", "-").stdout)["models"][0]["beside"]["experts"], 0)
 
     def test_and_removes_with_all_that_belongs_to_it(self):
         self.pull()

@@ -72,6 +72,37 @@ class Buddies(QualityCommandTest):
         self.assertEqual(buddies["substitutions"], buddies["substituted"])
         self.assertLess(buddies["expert_misses"], exact["expert_misses"])
 
+    def test_are_learned_from_a_recorded_run_as_well(self):
+        trace = self.folder / "run.trace"
+        run = self.run_record("--ignore-eos", "--speculate", "off", "--trace", trace)
+        record = self.record("calibrate", "--trace", trace)
+        self.assertEqual(record["tokens"], len(run["prompt_ids"]) + run["decode_steps"])
+        self.assertGreater(record["told_by_previous"], 4 / 32)  # that chance tells
+        self.assertGreater(record["told_by_paths"], 0)
+        self.assertGreater(record["mean_buddies"], 1)
+        buddies = json.loads((self.folder / "m.buddies.json").read_text())
+        self.assertEqual((buddies["text"], len(buddies["by_layer"])), (str(trace), 8))
+        profile = json.loads((self.folder / "m.profile.json").read_text())
+        self.assertEqual((profile["learned"], profile["forecasts"]), ([], []))
+        self.assertEqual([paths["layer"] for paths in profile["paths"]], list(range(1, 8)))
+        self.assertEqual(len(profile["shallow"]), 6)
+        self.assertGreater(self.run_record("--substitute", "buddies:tau=layers:rho=2")["substituted"], 0)
+        self.assertEqual(self.run_record(predict="eap")["token_ids"], run["token_ids"])
+
+    def test_what_a_trace_cannot_tell_is_refused(self):
+        trace = self.folder / "run.trace"
+        self.run_record("--trace", trace)
+        for options in (("--measure-quality", "--shares", 50), ("--groups", 4), ("--cut", 3)):
+            self.assertIn("take runs of a text", self.refused("calibrate", "--trace", trace, *options, code=2))
+        self.assertIn("--text", self.refused("calibrate", "--trace", trace, "--text", TEXT, code=2))
+        self.assertIn("--text or --trace is required", self.refused("calibrate", code=2))
+        other = ROOT / "tests/data/routing/deepseek-v2-lite.trace"
+        self.assertIn(f"{other}: a trace of another model", self.refused("calibrate", "--trace", other))
+        self.record("calibrate", "--text", TEXT, "--tokens", 600)
+        self.assertIn("m.profile.json: was learned from a text", self.refused("calibrate", "--trace", trace))
+        self.record("calibrate", "--trace", trace, "-o", self.folder / "other.json")
+        self.assertNotEqual(json.loads((self.folder / "m.profile.json").read_text())["learned"], [])
+
     def test_lists_are_cut_as_asked(self):
         few = self.record("calibrate", "--text", TEXT, "--tokens", 600, "--most-buddies", 2)
         self.assertLessEqual(few["mean_buddies"], 2)

@@ -120,6 +120,22 @@ class Replay(unittest.TestCase):
         self.assertGreaterEqual(near["guesses"], near["came_true"])
         self.assertRegex(self.ok("replay", SAMPLE, *arguments), r"of the experts that had to be loaded \d+\.\d % were predicted, \d+\.\d % in time")
 
+    def test_what_was_known_of_misses_is_told_by_layers_ahead(self):
+        trace, _ = self.record("--slots", 96, "--trace-scores", "all")
+        arguments = (trace, "--pass", 1, "--policy", "lru", "--budget", 50, "--predict", "none,scores", "--link", "1GiB",
+                     "--expert-bytes", "4MiB", "--layer-us", 2000)
+        none, scores = (r["prefetch"] for r in self.replay(*arguments)[0]["results"])
+        self.assertNotIn("chances", none)
+        self.assertEqual([len(distances) for distances in scores["chances"].values()], [5, 5])
+        near = scores["chances"]["same_token"][0]
+        self.assertEqual((len(near["said"]), len(near["asked"])), (100, 100))
+        self.assertEqual(near["misses"], sum(near["asked"]))
+        self.assertGreater(near["misses"], 0)
+        self.assertLessEqual(near["at_70"], near["at_60"])
+        self.assertLessEqual(near["at_60"], near["at_50"])
+        self.assertRegex(self.ok("replay", *arguments),
+                         r"same token's misses foretold, % at a precision of 70, 60, 50 %: 1 layer \d+\.\d, \d+\.\d, \d+\.\d; 2 layers")
+
     def test_substitution_on_recorded_scores_loads_less_and_says_what_refused(self):
         trace, _ = self.record("--slots", 96, "--trace-scores", "all")
         def play(*options):

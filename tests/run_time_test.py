@@ -50,6 +50,15 @@ class RunTime(unittest.TestCase):
         self.assertRegex(said, r"\[each token: .* \d+\.\d ms computing \(\d+\.\d ms of it while reading\), \d+\.\d ms waiting\]\n"
                                r"\[prefetch: of the experts that had to be loaded")
 
+    def test_the_record_tells_what_came_of_chances_where_scores_gave_some(self):
+        figures = self.folder / "run.json"
+        self.ok("--slots", 96, "--predict", "scores", "--json", figures)
+        chances = json.loads(figures.read_text())["chances"]
+        self.assertEqual([len(chances[token]) for token in ("same_token", "next_token")], [5, 5])
+        self.assertGreater(chances["same_token"][0]["misses"], 0)
+        self.ok("--slots", 96, "--predict", "lookahead", "--json", figures)
+        self.assertNotIn("chances", json.loads(figures.read_text()))
+
     def test_explains_layer_by_layer_what_the_slowest_token_waited_for(self):
         said = self.ok("--slots", 96, "--explain-time").stderr
         self.assertIn("the slowest of the last 23 tokens:", said)

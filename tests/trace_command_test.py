@@ -58,7 +58,11 @@ class TraceCommand(unittest.TestCase):
         self.assertIn(words, done.stderr)
 
     def info(self, path):
-        return json.loads(self.expect_ok("info", path, "--json", "-"))[0]
+        """What it says, and by its exit code as well whether the trace is whole."""
+        done = troupe("trace", "info", path, "--json", "-")
+        facts = json.loads(done.stdout)[0]
+        self.assertEqual(done.returncode, 0 if facts["whole"] else 1, done.stderr)
+        return facts
 
     def test_the_example_reads_what_was_recorded(self):
         meta = json.loads((DATA / "law.meta.json").read_text())
@@ -151,7 +155,10 @@ class TraceCommand(unittest.TestCase):
         self.assertEqual((damage["places"], damage["tokens"]),
                          (1, self.info(whole)["tokens"] - self.info(hurt)["tokens"]))
         self.assertGreater(damage["tokens"], 0)
-        self.assertIn("1 damaged place", self.expect_ok("info", hurt))
+        done = troupe("trace", "info", hurt)
+        self.assertIn("1 damaged place", done.stdout)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, rf"^troupe: {hurt}: damaged: 1 damaged place: [^\n]*\n$")
         mended = self.folder / "mended.trace"
         done = troupe("trace", "convert", hurt, "-o", mended)
         self.assertIn("warning", done.stderr)

@@ -80,8 +80,9 @@ struct PrefetchUse {
   std::uint64_t prefetch_cancelled = 0;
   std::uint64_t prefetch_wasted = 0;
   std::int64_t prefetch_waiting = 0;
-  // Asks of layers that a guess was made for, and those of them that it held; some of these as what
-  // would be chosen if the guess were right, not only as likely further ones.
+  // Asks of layers while something reads ahead, also those that no guess was made for, and those of
+  // them that a guess held; some of these as what would be chosen if the guess were right, not only
+  // as likely further ones.
   std::uint64_t asks_after_guess = 0;
   std::uint64_t guessed = 0;
   std::uint64_t expected = 0;

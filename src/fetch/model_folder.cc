@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Bytes kLargestRecord = 16_MiB;
-constexpr std::string_view kModelEnding = ".gguf";
+constexpr std::string_view kModelEnding = ".gguf", kJsonEnding = ".json";
 
 std::string Lower(std::string_view text) {
   std::string lower(text);
@@ -74,8 +74,7 @@ bool IsWord(std::string_view text) {
 
 // "experts", "profile.json": what "m." goes on with. "7b.1.experts" is not of 7b, but of 7b.1.
 bool IsEndingOfOurs(std::string_view rest) {
-  constexpr std::string_view kJson = ".json";
-  if (rest.ends_with(kJson)) rest.remove_suffix(kJson.size());
+  if (rest.ends_with(kJsonEnding)) rest.remove_suffix(kJsonEnding.size());
   return IsWord(rest) && rest != "gguf" && rest != "part" && rest != "pull";
 }
 
@@ -132,6 +131,26 @@ std::optional<std::string> NameToGet(const std::string& text) {
   return std::nullopt;
 }
 
+// Of "hf.co/o/r:Q4" "r": what a user types of it.
+std::string ShortName(const std::string& name) {
+  const std::string whole = name.substr(0, name.find(':'));
+  return whole.substr(whole.rfind('/') + 1);
+}
+
+// Names of models that are here and begin as the text does, which is no whole part of a name; none
+// for what can be a file's name alone.
+std::vector<std::string> MeantNames(const std::string& folder, const std::string& text) {
+  std::vector<std::string> names;
+  if (text.ends_with(kModelEnding) || text.find('/') != std::string::npos) return names;
+  for (const PulledModel& model : ListModels(folder)) {
+    std::string name = ShortName(model.record.name);
+    if (Lower(name).starts_with(Lower(text))) names.push_back(std::move(name));
+  }
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
 }  // namespace
 
 Bytes PulledModel::size() const {
@@ -148,6 +167,26 @@ std::string PulledModel::type() const {
   if (record.name.starts_with("hf.co/")) return TypeInFileName(record.files.front().path);
   const std::size_t colon = record.name.find(':');
   return colon == std::string::npos ? std::string() : record.name.substr(colon + 1);
+}
+
+std::int64_t PulledModel::got() const {
+  constexpr std::int64_t kNanos = 1'000'000'000;
+  std::optional<FileIdentity> found = IdentityOf(path());
+  if (!found) found = IdentityOf(record_path);
+  return found ? found->modified_ns / kNanos : 0;
+}
+
+std::vector<FileBeside> FilesBeside(const PulledModel& model) {
+  std::vector<FileBeside> found;
+  for (const fs::path& path : BesideIt(model.path())) {
+    const std::optional<FileIdentity> file = IdentityOf(path.string());
+    if (!file) continue;
+    std::string name = path.filename().string();
+    if (name.ends_with(kJsonEnding)) name.resize(name.size() - kJsonEnding.size());
+    found.push_back({.ending = name.substr(name.rfind('.') + 1), .bytes = Bytes(file->size)});
+  }
+  std::ranges::sort(found, {}, &FileBeside::ending);
+  return found;
 }
 
 std::string PullRecordPath(const std::string& folder, const ModelName& name) {
@@ -197,6 +236,12 @@ Result<std::string> ModelPathFor(const std::string& text) {
   TROUPE_ASSIGN_OR_RETURN(const std::optional<PulledModel> found, FindModel(folder, text));
   if (!found) {
     const std::optional<std::string> name = NameToGet(text);
+    const std::vector<std::string> meant =
+        name ? std::vector<std::string>() : MeantNames(folder, text);
+    if (!meant.empty()) {
+      return Error(Code::kNotFound, "{}: no such file or model; did you mean {}? (troupe list)",
+                   text, fmt::join(meant, " or "));
+    }
     if (!name) return text;
     return Error(Code::kNotFound,
                  "{}: no such file or model here (`troupe list`); `troupe pull {}` gets it", text,

@@ -27,7 +27,18 @@ struct PulledModel {
   std::string FilePath(const PulledFile& file) const;
   std::string path() const { return FilePath(record.files.front()); }
   std::string type() const;  // "Q4_K_M"; of ollama the tag
+  // When its first file came, in seconds since 1970: that of the record before it is there.
+  std::int64_t got() const;
 };
+
+// What Troupe has put beside it.
+struct FileBeside {
+  std::string ending;  // "experts", "profile"
+  Bytes bytes;
+
+  bool operator==(const FileBeside&) const = default;
+};
+std::vector<FileBeside> FilesBeside(const PulledModel& model);
 
 // Where the record of a model lies, and its files beside it.
 std::string PullRecordPath(const std::string& folder, const ModelName& name);

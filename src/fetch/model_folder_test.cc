@@ -13,6 +13,7 @@
 namespace troupe {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -109,6 +110,29 @@ TEST_F(ModelFolderTest, ANameOfAModelThatIsNotHereIsToldHowToGetIt) {
   for (const char* file : {"none.gguf", "none", "folder/none", "/hf.co/o/r"}) {
     EXPECT_EQ(*ModelPathFor(file), file);  // opening it says what is wrong
   }
+}
+
+TEST_F(ModelFolderTest, TheBeginningOfAModelsNameIsToldWhatItMayMean) {
+  Add("hf.co/o/tiny-GGUF:Q4_0", "m-Q4_0.gguf", 4, 4);
+  Add("hf.co/o/tiny-GGUF:Q8_0", "m-Q8_0.gguf", 4, 4);
+  EXPECT_EQ(ModelPathFor("tiny").status().message(),
+            "tiny: no such file or model; did you mean tiny-GGUF? (troupe list)");
+  Add("tinier:7b", "7b.gguf", 4, 4);
+  EXPECT_THAT(ModelPathFor("TINI").status().message(), HasSubstr("did you mean tinier?"));
+  EXPECT_THAT(ModelPathFor("tin").status().message(), HasSubstr("tinier or tiny-GGUF?"));
+  for (const char* file : {"tiny.gguf", "folder/tiny", "small"})
+    EXPECT_EQ(*ModelPathFor(file), file);
+}
+
+TEST_F(ModelFolderTest, SaysWhatLiesBesideAModelAndSinceWhenItIsHere) {
+  Add("hf.co/o/r:Q4_0", "m-Q4_0.gguf", 4, 4);
+  folder_.Write("hf.co/o/r/m-Q4_0.profile.json", "{}");
+  folder_.Write("hf.co/o/r/m-Q4_0.experts", "12345");
+  folder_.Write("hf.co/o/r/m-Q8_0.experts", "1");
+  const PulledModel model = ListModels(root()).front();
+  EXPECT_THAT(FilesBeside(model),
+              ElementsAre(FileBeside{"experts", Bytes(5)}, FileBeside{"profile", Bytes(2)}));
+  EXPECT_GT(model.got(), 1'600'000'000);
 }
 
 TEST_F(ModelFolderTest, AFileOfThatNameComesFirst) {

@@ -21,8 +21,8 @@ namespace troupe {
 std::string HighModelPathFor(std::string_view model_path, TensorType high);
 
 struct PackPairReport {
-  RequantizeReport model;
-  PackReport container;
+  RequantizeReport model;  // its fallbacks: of the higher copy
+  PackReport container;    // its: of the lower one
 };
 
 // Refuses experts that are already stored in fewer than eight bits. Both files get their names when

@@ -104,6 +104,29 @@ TEST(PackPair, MakesTheLowerCopyFromTheOriginalWeights) {
   }
 }
 
+// Rows of 128 fit no block of 256.
+TEST(PackPair, CountsWhatFallsBackInEitherCopy) {
+  const TempFolder folder;
+  ModelShape shape = *FindShape("tiny-olmoe");
+  shape.layers = 1;
+  shape.experts->ff = 128;  // the rows of the down matrices
+  ASSERT_TRUE(
+      Synthesize(shape, {.layout = {.mix = {.type = TensorType::kF16}}}, folder.PathOf("m.gguf"))
+          .ok());
+  const GgufModel original = GgufModel::Open(folder.PathOf("m.gguf")).value();
+  const auto pack = [&](TensorType high, TensorType low) {
+    return PackPair(original, high, {.low = low, .rounding = Rounding::kPlain},
+                    folder.PathOf("h.gguf"), folder.PathOf("h.experts"))
+        .value();
+  };
+  const PackPairReport both = pack(TensorType::kQ4_K, TensorType::kQ2_K);
+  EXPECT_EQ(both.model.fallbacks, 1u);
+  EXPECT_EQ(both.container.fallbacks, 1u);
+  const PackPairReport low_alone = pack(TensorType::kQ8_0, TensorType::kQ2_K);
+  EXPECT_EQ(low_alone.model.fallbacks, 0u);
+  EXPECT_EQ(low_alone.container.fallbacks, 1u);
+}
+
 TEST(PackPair, RefusesWeightsThatLostTooMuchAlready) {
   const TempFolder folder;
   const GgufModel original = GgufModel::Open(SynthPair(folder, TensorType::kQ4_K)).value();

@@ -80,7 +80,7 @@ class Groups {
     const auto used = NumberIn(folder + "/memory.usage_in_bytes");
     if (!limit || !used) return;
     Lower(Room(*limit, *used, FilePages(folder, "total_inactive_file", "total_active_file")),
-          folder);
+          *limit, folder);
   }
 
   void ConsiderV2(const std::string& folder) {
@@ -90,7 +90,7 @@ class Groups {
     const std::uint64_t limit = std::min(NumberIn(folder + "/memory.max").value_or(kNone),
                                          NumberIn(folder + "/memory.high").value_or(kNone));
     if (limit == kNone || !used) return;
-    Lower(Room(limit, *used, FilePages(folder, "inactive_file", "active_file")), folder);
+    Lower(Room(limit, *used, FilePages(folder, "inactive_file", "active_file")), limit, folder);
   }
 
   static std::uint64_t FilePages(const std::string& folder, std::string_view inactive,
@@ -99,9 +99,10 @@ class Groups {
     return NumberAfter(stat, inactive).value_or(0) + NumberAfter(stat, active).value_or(0);
   }
 
-  void Lower(std::uint64_t room, const std::string& folder) {
+  void Lower(std::uint64_t room, std::uint64_t limit, const std::string& folder) {
     if (Bytes(room) >= memory_.available) return;
     memory_.available = Bytes(room);
+    memory_.whole = Bytes(limit);
     memory_.limit = folder.substr(root_.size());
   }
 
@@ -117,7 +118,9 @@ Result<MachineMemory> ReadMachineMemory(const std::string& root) {
   if (!available) {
     return Error(Code::kNotFound, "{}: no line MemAvailable; --memory says how much to use", path);
   }
-  MachineMemory memory{.available = Bytes(*available * 1024), .limit = "the machine"};
+  const std::uint64_t whole = NumberAfter(path, "MemTotal:").value_or(0);
+  MachineMemory memory{
+      .available = Bytes(*available * 1024), .limit = "the machine", .whole = Bytes(whole * 1024)};
   Groups(root, memory).Consider();
   return memory;
 }

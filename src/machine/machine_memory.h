@@ -12,6 +12,7 @@ namespace troupe {
 struct MachineMemory {
   Bytes available;    // without pushing others out; page cache that can be dropped counts as free
   std::string limit;  // what sets it: "the machine", or a cgroup's folder
+  Bytes whole = {};   // of which that is left: the machine's memory, or the cgroup's limit
 };
 
 // `root` is where /proc and /sys are looked for: a test's folder, else empty.

@@ -29,6 +29,7 @@ class MachineMemoryTest : public testing::Test {
 TEST_F(MachineMemoryTest, WithoutGroupsTheMachineSetsTheLimit) {
   EXPECT_EQ(Read().available, 8_MiB);
   EXPECT_EQ(Read().limit, "the machine");
+  EXPECT_EQ(Read().whole, Bytes(9000 * 1024));
 }
 
 TEST_F(MachineMemoryTest, AGroupOfTheSecondVersionLeavesItsLimitLessWhatItHolds) {
@@ -38,6 +39,7 @@ TEST_F(MachineMemoryTest, AGroupOfTheSecondVersionLeavesItsLimitLessWhatItHolds)
   Write("/sys/fs/cgroup/a/b/memory.stat", "anon 5\ninactive_file 1048576\nactive_file 0\n");
   EXPECT_EQ(Read().available, 4_MiB);  // 6 - (3 - 1)
   EXPECT_EQ(Read().limit, "/sys/fs/cgroup/a/b");
+  EXPECT_EQ(Read().whole, 6_MiB);
 }
 
 TEST_F(MachineMemoryTest, AParentsTighterLimitCounts) {
@@ -66,6 +68,7 @@ TEST_F(MachineMemoryTest, AGroupOfTheFirstVersionIsReadToo) {
         "cache 9\ntotal_inactive_file 1048576\ntotal_active_file 1048576\n");
   EXPECT_EQ(Read().available, 3_MiB);
   EXPECT_EQ(Read().limit, "/sys/fs/cgroup/memory/jobs");
+  EXPECT_EQ(Read().whole, 5_MiB);
 }
 
 TEST_F(MachineMemoryTest, InAContainerTheMountItselfIsTheGroup) {

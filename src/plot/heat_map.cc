@@ -58,7 +58,7 @@ std::size_t Longest(const std::vector<std::string>& names, std::size_t most) {
 Layout LayoutOf(const HeatMap& map, const Heading& heading, Screen screen) {
   const bool phone = screen == Screen::kPhone;
   const std::size_t longest_name = phone ? 14 : 34;
-  const double above = heading.bottom() + kAbove, right = phone ? 66 : 110;
+  const double above = heading.bottom() + kAbove, right = phone ? 78 : 116;
   double left = (phone ? 34 : 46) + TextWidth(Longest(map.row_names, longest_name));
   const auto cell = [least = phone ? 0.5 : 2.0](double room, std::size_t count, double most) {
     return std::clamp(room / static_cast<double>(std::max<std::size_t>(count, 1)), least, most);
@@ -107,7 +107,7 @@ void DrawScale(Svg& svg, const HeatMap& map, const Layout& at, double least, dou
                                                           : ""),
                 {.size = 11, .colour = "#666"});
   }
-  svg.AddText(at.width - 6, at.above - 10, map.value_label,
+  svg.AddText(at.width - kRightMargin, at.above - 10, map.value_label,
               {.size = 11, .colour = "#666", .anchor = Anchor::kEnd});
 }
 

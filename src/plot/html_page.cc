@@ -11,17 +11,19 @@ namespace {
 // phone: the desk's, made smaller, is the only one.
 constexpr std::size_t kMostDrawnTwice = std::size_t{1} << 20;
 
-// Pictures fill the page, as many beside each other as can be read. On a phone's width each is the
-// one that was drawn for it.
+// Pictures fill the page, as many beside each other as can be read; the last ones share their row.
+// A card has the pictures' own ground. On a phone's width each is the one that was drawn for it.
 constexpr std::string_view kStyle = R"(
-:root { color-scheme: light dark; --ink: #222; --page: #f6f6f4; --edge: #ddd; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e2; --page: #0f1012; --edge: #34363a; } }
+:root { color-scheme: light dark; --ink: #222; --page: #f6f6f4; --edge: #ddd; --card: #fff; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e6e2; --page: #0f1012; --edge: #34363a; --card: #17181a; } }
 body { font: 16px/1.5 system-ui, Helvetica, Arial, sans-serif; color: var(--ink);
        background: var(--page); margin: 0 auto; max-width: 1900px; padding: clamp(.8rem, 2vw, 2rem); }
 h1 { font-size: 1.7rem; margin: 0 0 .3rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .2rem; }
 p { max-width: 75ch; margin: .3rem 0 1rem; }
-.row { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 560px), 1fr)); }
-.row > div { border: 1px solid var(--edge); border-radius: 6px; }
+.row { display: flex; flex-wrap: wrap; gap: 1rem; }
+.row > div { flex: 1 1 min(100%, 560px); min-width: 0; overflow: hidden; box-sizing: border-box;
+             background: var(--card); border: 1px solid var(--edge); border-radius: 6px; }
 .row svg { display: block; width: 100%; max-width: 900px; height: auto; margin: auto; }
 .phone { display: none; }
 @media (max-width: 559px) { .desk { display: none; } .phone { display: block; } }

@@ -19,7 +19,7 @@ constexpr double kApart = 15;                    // of names
 constexpr double kCoincide = 2.5;                // lines that are no further apart
 constexpr double kLineWidth = 2, kBorder = 3.5;  // of what shows of a line beneath another
 constexpr double kSample = 18, kNameLeft = 34;   // right of the plot: a piece of the line, its name
-constexpr double kPhoneRight = 18, kPhoneHeight = 250;  // of the plot; names are below it
+constexpr double kPhoneRight = 26, kPhoneHeight = 250;  // of the plot; names are below it
 // Okabe and Ito's colours, which people with any colour vision tell apart.
 constexpr std::array<std::string_view, 8> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                       "#e69f00", "#56b4e9", "#666666", "#b8a800"};
@@ -83,7 +83,7 @@ struct Frame {
       height = bottom + kBottom + all_names + 4;
       return;
     }
-    const double names = kNameLeft + 10 + 7.7 * static_cast<double>(longest_name);
+    const double names = kNameLeft + 12 + 7.7 * static_cast<double>(longest_name);
     right = left + std::max(kLeastPlotWidth, kWidth - left - names);
     width = std::max(right + names, 2 * kTitleLeft + 9.8 * static_cast<double>(chart.title.size()));
     height = std::max(kLeastHeight, top + kBottom + all_names);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <regex>
@@ -236,6 +237,58 @@ TEST(PlotTest, ATimelineDrawsWhatLanesDidToOneScaleAndLeavesHoles) {
   EXPECT_THAT(ToSvg(timeline), HasSubstr("nothing to show"));
 }
 
+TEST(PlotTest, ATimelineIsAsWideAsThereIsRoomAndHasRoomForItsNotes) {
+  Timeline timeline{
+      .title = "T", .lanes = {"l"}, .kinds = {}, .rows = {{.lanes = {{}}, .length = 1}}};
+  const auto width = [&timeline] {
+    const std::string svg = ToSvg(timeline);
+    const std::string tag = svg.substr(0, svg.find('>'));
+    EXPECT_THAT(tag, HasSubstr("max-width: 100%"));
+    EXPECT_THAT(tag, testing::Not(HasSubstr(" width=")));
+    std::smatch box;
+    EXPECT_TRUE(std::regex_search(tag, box, std::regex("viewBox=\"0 0 ([0-9]+) ")));
+    return std::stod(box[1]);
+  };
+  const double usual = width();
+  timeline.rows[0].note = std::string(60, 'n');
+  EXPECT_GT(width(), usual + 100);
+}
+
+// "#rrggbb" as three numbers.
+std::array<int, 3> Channels(const std::string& colour) {
+  const auto at = [&](std::size_t i) { return std::stoi(colour.substr(i, 2), nullptr, 16); };
+  return {at(1), at(3), at(5)};
+}
+
+TEST(PlotTest, LinesHaveColoursThatAreToldApartInTheDarkToo) {
+  LineChart chart;
+  for (int i = 0; i < 8; ++i) {
+    const double y = i;
+    chart.series.push_back({.name = fmt::format("{}", i), .points = {{0, y}, {1, y}}});
+  }
+  const std::string svg = ToSvg(chart);
+  std::vector<std::string> dark;
+  const std::regex name("fill=\"(#[0-9a-f]{6})\"[^>]* font-weight=\"600\">[0-7]</text>");
+  for (std::sregex_iterator at(svg.begin(), svg.end(), name), end; at != end; ++at) {
+    std::smatch found;
+    const std::regex rule("stroke=\"" + at->str(1) + "\"\\] \\{ stroke: (#[0-9a-f]{6})");
+    ASSERT_TRUE(std::regex_search(svg, found, rule)) << at->str(1);
+    dark.push_back(found[1]);
+  }
+  ASSERT_EQ(dark.size(), 8u);
+  constexpr int kApart = 60;  // of 441 from black to white
+  for (std::size_t a = 0; a < dark.size(); ++a) {
+    for (std::size_t b = a + 1; b < dark.size(); ++b) {
+      int square = 0;
+      for (std::size_t c = 0; c < 3; ++c) {
+        const int apart = Channels(dark[a])[c] - Channels(dark[b])[c];
+        square += apart * apart;
+      }
+      EXPECT_GE(square, kApart * kApart) << dark[a] << " and " << dark[b];
+    }
+  }
+}
+
 TEST(PlotTest, TextIsWrappedAtBlanks) {
   EXPECT_EQ(Wrapped("one two three", 7), (std::vector<std::string>{"one two", "three"}));
   EXPECT_EQ(Wrapped("a longword b", 4), (std::vector<std::string>{"a", "longword", "b"}));
@@ -243,6 +296,7 @@ TEST(PlotTest, TextIsWrappedAtBlanks) {
 }
 
 // Where text ends that begins at a place or ends there, by the width that pictures take for it.
+// At the right there is a margin.
 void ExpectWithin(const std::string& svg, double width) {
   const std::regex text(
       "<text x=\"([^\"]*)\" y=\"[^\"]*\" font-size=\"([^\"]*)\" fill=\"[^\"]*\" "
@@ -254,7 +308,7 @@ void ExpectWithin(const std::string& svg, double width) {
     const double wide = 0.55 * size * static_cast<double>((*at)[4].length());
     const double left = (*at)[3] == "end" ? x - wide : (*at)[3] == "middle" ? x - wide / 2 : x;
     EXPECT_GE(left, 0) << (*at)[4];
-    EXPECT_LE(left + wide, width) << (*at)[4];
+    EXPECT_LE(left + wide, width - kRightMargin + 0.01) << (*at)[4];
   }
   EXPECT_GT(texts, 5);
 }
@@ -301,6 +355,8 @@ TEST(PlotTest, APageHasItsPicturesAndAsksForNothingElse) {
   }
   EXPECT_THAT(html, HasSubstr("<h1>T &amp; U</h1>"));
   EXPECT_EQ(Count(html, "<p>"), 2u);
+  EXPECT_THAT(html, HasSubstr("--card: #fff;"));  // the pictures' own ground, by day and by night
+  EXPECT_THAT(html, HasSubstr("--card: #17181a;"));
   EXPECT_EQ(Count(html, "src="), 0u);
   EXPECT_EQ(Count(html, "href="), 0u);
 }

@@ -6,9 +6,9 @@
 namespace troupe {
 namespace {
 
-// The greys of the plots and the darker of their colours, as they are where the reader's screen is
-// dark. Marks on a cell's own colour have none of these.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kInTheDark = {{
+// The greys of the plots and the colours of lines, as they are where the reader's screen is dark:
+// bright, and each other than the rest. Marks on a cell's own colour have none of these.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kInTheDark = {{
     {"#fff", "#17181a"},
     {"#111", "#f2f2f0"},
     {"#333", "#dcdcd8"},
@@ -18,11 +18,14 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kInTheDa
     {"#e4e4e4", "#2e3034"},
     {"#e9e9e6", "#303236"},
     {"#fefefe", "#17181a"},
-    {"#0072b2", "#4fa9e2"},
+    {"#0072b2", "#5b8cff"},
     {"#d55e00", "#f08a4b"},
     {"#009e73", "#35c79a"},
     {"#cc79a7", "#de98c0"},
-    {"#666666", "#b4b4ae"},
+    {"#56b4e9", "#9adcff"},
+    {"#666666", "#a4a8a4"},
+    {"#b8a800", "#d8cf3a"},
+    {"#e69f00", "#e69f00"},
 }};
 
 std::string DarkStyle() {
@@ -134,12 +137,15 @@ std::string EscapeXml(std::string_view text) {
   return escaped;
 }
 
-Svg::Svg(double width, double height) {
+Svg::Svg(double width, double height, Size size) {
+  const std::string shown = size == Size::kAsDrawn
+                                ? fmt::format("width=\"{:.0f}\" height=\"{:.0f}\"", width, height)
+                                : std::string("style=\"max-width: 100%; height: auto\"");
   out_ = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
-      "height=\"{1:.0f}\" font-family=\"system-ui, Helvetica, Arial, sans-serif\">\n"
-      "{2}<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-      width, height, DarkStyle());
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" {} "
+      "font-family=\"system-ui, Helvetica, Arial, sans-serif\">\n"
+      "{}<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+      width, height, shown, DarkStyle());
 }
 
 double TextWidth(std::size_t bytes) { return 6.6 * static_cast<double>(bytes); }

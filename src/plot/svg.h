@@ -24,6 +24,8 @@ std::string Shortened(std::string_view text, std::size_t most);
 // the same size of letters.
 enum class Screen { kDesk, kPhone };
 inline constexpr double kPhoneWidth = 364;
+// Labels keep so far from a picture's right edge.
+inline constexpr double kRightMargin = 8;
 
 // The text's words in lines of `most` bytes at most; a longer word has a line of its own. At least
 // one line.
@@ -36,7 +38,9 @@ double TextWidth(std::size_t bytes);
 
 class Svg {
  public:
-  Svg(double width, double height);
+  // As large as it is drawn, or as wide as there is room.
+  enum class Size { kAsDrawn, kFills };
+  Svg(double width, double height, Size size = Size::kAsDrawn);
 
   struct Text {
     double size = 12;

@@ -59,7 +59,7 @@ void DrawRow(Svg& svg, const Timeline& timeline, const TimelineRow& row, RowPlac
     const double x = kRowsLeft + mark * scale;
     svg.AddLine(x, place.Lane(0), x, place.Lane(0) + kLaneHeight, kMark, 0.7);
   }
-  svg.AddText(kRowsLeft + row.length * scale + 8, place.Lane(0) + 12, row.note,
+  svg.AddText(kRowsLeft + row.length * scale + kRightMargin, place.Lane(0) + 12, row.note,
               {.size = 11, .colour = "#666"});
 }
 
@@ -68,7 +68,12 @@ void DrawRow(Svg& svg, const Timeline& timeline, const TimelineRow& row, RowPlac
 std::string ToSvg(const Timeline& timeline) {
   const double height =
       kRowsTop + static_cast<double>(timeline.rows.size()) * RowHeight(timeline) + 48;
-  Svg svg(kRowsLeft + kLaneWidth + kNoteWidth, height);
+  std::size_t longest_note = 0;
+  for (const TimelineRow& row : timeline.rows) {
+    longest_note = std::max(longest_note, row.note.size());
+  }
+  const double notes = std::max(kNoteWidth, 2 * kRightMargin + TextWidth(longest_note));
+  Svg svg(kRowsLeft + kLaneWidth + notes, height, Svg::Size::kFills);
   svg.AddText(20, 26, timeline.title, {.size = 17, .colour = "#111", .bold = true});
   svg.AddText(20, 46, timeline.subtitle, {.size = 12.5, .colour = "#666"});
   double longest = 0;

@@ -95,13 +95,30 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
   return needs;
 }
 
+// What sets the limit, as people call it: of a cgroup the last part of its folder.
+std::string NameOfLimit(const MachineFacts& machine) {
+  if (!machine.limit.starts_with('/')) return machine.limit;
+  const std::size_t end = machine.limit.find_last_not_of('/');
+  const std::string folder = machine.limit.substr(0, end == std::string::npos ? 0 : end + 1);
+  // A container sees its own group as the root of all.
+  if (folder == "/sys/fs/cgroup" || folder == "/sys/fs/cgroup/memory") return "the cgroup";
+  return fmt::format("cgroup '{}'", folder.substr(folder.rfind('/') + 1));
+}
+
+// What the process may hold. It holds pages of files, too, which count in no limit or in another's:
+// what is left and what it holds may be more than all there is.
+Bytes MostToHave(const MachineFacts& machine) {
+  const Bytes sum = machine.available + machine.for_others;
+  return machine.whole > Bytes() ? std::min(sum, machine.whole) : sum;
+}
+
 // Why a budget that nobody has named is what it is.
 Status Refused(const Status& refused, const MachineFacts& machine, const EngineOptions& options) {
   if (options.memory || machine.limit.empty()) return refused;
   return Error(refused.code(),
                "{}; {} has {} free, of which {} are left to other programs "
                "(--memory takes more)",
-               refused.message(), machine.limit, ToString(machine.available + machine.for_others),
+               refused.message(), NameOfLimit(machine), ToString(MostToHave(machine)),
                ToString(machine.for_others));
 }
 
@@ -127,12 +144,14 @@ void NoteOddWishes(const ModelConfig& config, const MachineFacts& machine,
 
 // A plan for more than there is would end in a kill without a word.
 void WarnOfMoreThanThereIs(const MachineFacts& machine, MemoryPlan& plan) {
-  const Bytes most = machine.available + machine.for_others;
+  const Bytes most = MostToHave(machine);
   if (machine.limit.empty() || plan.total() <= most) return;
+  const std::string whole =
+      machine.whole > Bytes() ? fmt::format(" has {}", ToString(machine.whole)) : "";
   plan.warnings.push_back(fmt::format(
-      "{} will be taken and only {} can be had ({}): the kernel may end the program, and a smaller "
-      "--memory avoids that",
-      ToString(plan.total()), ToString(most), machine.limit));
+      "{} will be taken and only {} can be had ({}{}): the kernel may end the program, and a "
+      "smaller --memory avoids that",
+      ToString(plan.total()), ToString(most), NameOfLimit(machine), whole));
 }
 
 // Which tokens are guessed, and why none are. A draft model that would have no effect is refused.

@@ -123,6 +123,7 @@ struct MachineFacts {
   Bytes gate_row = {};     // and for each row of a pass
   Bytes for_others = {};   // what is free beside `available`
   std::string limit = {};  // what sets both: the machine, or a cgroup's folder; empty: not known
+  Bytes whole = {};        // all memory of the machine or the cgroup; 0: not known
 };
 
 struct EnginePlan {

@@ -205,19 +205,24 @@ TEST_F(EnginePlanning, DescriptionHoldsEveryPart) {
 }
 
 TEST_F(EnginePlanning, ABudgetAboveWhatCanBeHadIsWarnedOf) {
-  const auto warnings = [&](Bytes available) {
+  const auto warnings = [&](Bytes available, Bytes whole = {}) {
     return PlanEngine(config_, weights_,
                       {.cpus = 2,
                        .available = available,
                        .program = 10_MiB,
                        .for_others = 1_MiB,
-                       .limit = "/sys/fs/cgroup/box"},
+                       .limit = "/sys/fs/cgroup/lab/box",
+                       .whole = whole},
                       {.context = 256, .memory = 1_GiB})
         ->memory.warnings;
   };
   EXPECT_THAT(warnings(8_MiB), testing::ElementsAre(AllOf(HasSubstr("only 9.0 MiB can be had"),
-                                                          HasSubstr("(/sys/fs/cgroup/box)"))));
+                                                          HasSubstr("(cgroup 'box')"))));
   EXPECT_THAT(warnings(100_MiB), testing::IsEmpty());
+  // What the process holds of files is not in the group's limit.
+  EXPECT_THAT(warnings(8_MiB, 7_MiB),
+              testing::ElementsAre(AllOf(HasSubstr("only 7.0 MiB can be had"),
+                                         HasSubstr("(cgroup 'box' has 7.0 MiB)"))));
 }
 
 TEST_F(EnginePlanning, AnUnaskedBudgetThatIsTooLittleSaysWhereItComesFrom) {
@@ -229,7 +234,7 @@ TEST_F(EnginePlanning, AnUnaskedBudgetThatIsTooLittleSaysWhereItComesFrom) {
   const auto message = [&](const EngineOptions& options) {
     return PlanEngine(config_, weights_, small, options).status().message();
   };
-  EXPECT_THAT(message({}), HasSubstr("/sys/fs/cgroup/box has 12.0 MiB free, of which 3.0 MiB are "
+  EXPECT_THAT(message({}), HasSubstr("cgroup 'box' has 12.0 MiB free, of which 3.0 MiB are "
                                      "left to other programs (--memory takes more)"));
   EXPECT_THAT(message({.memory = 11_MiB}), testing::Not(HasSubstr("other programs")));
 }

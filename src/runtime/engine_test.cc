@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gguf/reader.h"
 #include "model/route_observer.h"
+#include "runtime/model_profile.h"
 #include "runtime/plan_model.h"
 #include "runtime/session.h"
+#include "store/model_fingerprint.h"
+#include "testing/temp_folder.h"
 
 namespace troupe {
 namespace {
@@ -112,6 +116,76 @@ TEST(EngineTest, APoolThatTheBudgetCutShortRefusesAReservationAndNoPass) {
   }
   sessions.pop_back();
   EXPECT_TRUE(Session::Create(**engine, 1000).ok());
+}
+
+// A profile by which, with a quarter of the experts in memory, it is best to keep one layer, or
+// none.
+std::string ProfileThatKeeps(const TempFolder& folder, std::uint32_t best) {
+  const GgufModel file = GgufModel::Open(kModel).value();
+  ModelProfile profile{.fingerprint = ToString(FingerprintModel(file).value()),
+                       .text = "t",
+                       .tokens = 1,
+                       .layers = 8,
+                       .experts = 32};
+  profile.shallow = {{.share = 0.25,
+                      .costs = {{.layers = 0, .misses = 3, .uncovered = best == 0 ? 1.0 : 2.0},
+                                {.layers = 1, .misses = 3, .uncovered = best == 0 ? 2.0 : 1.0}}}};
+  const std::string path = folder.PathOf("m.profile.json");
+  EXPECT_TRUE(SaveProfile(profile, path).ok());
+  return path;
+}
+
+struct KeptLayers {
+  std::uint32_t planned = 0;
+  std::vector<LayerHits> again;  // of a prompt that was read before
+};
+
+// In a cache of a quarter of the experts. The prompt asks every layer for more than its even share.
+KeptLayers ReadTwice(const std::string& profile,
+                     std::optional<std::uint32_t> shallow = std::nullopt) {
+  EngineOptions options{.threads = 1, .context = 128};
+  options.offload.slots = 8 * 32 / 4;
+  options.offload.policy = "lru";
+  options.offload.predictor = "none";
+  options.offload.profile = profile;
+  options.offload.shallow_layers = shallow;
+  const auto engine = Engine::Open(kModel, options).value();
+  std::vector<std::int32_t> prompt;
+  for (std::int32_t i = 0; i < 96; ++i) prompt.push_back(3 + 29 * i % 200);
+  const auto read = [&] {
+    Session session = Session::Create(*engine).value();
+    EXPECT_TRUE(session.FeedPrompt(prompt).ok());
+    return engine->expert_usage().layers;
+  };
+  const std::vector<LayerHits> first = read();
+  KeptLayers kept{.planned = engine->plan().shallow_layers, .again = read()};
+  for (std::size_t layer = 0; layer < first.size(); ++layer) {
+    kept.again[layer].asks -= first[layer].asks;
+    kept.again[layer].hits -= first[layer].hits;
+  }
+  return kept;
+}
+
+TEST(EngineTest, KeepsTheFirstLayersThatItsProfileFoundBest) {
+  const TempFolder folder;
+  const KeptLayers kept = ReadTwice(ProfileThatKeeps(folder, 1));
+  EXPECT_EQ(kept.planned, 1u);
+  ASSERT_EQ(kept.again.size(), 8u);
+  EXPECT_GT(kept.again[0].asks, 8u * 32 / 4 / 8) << "an even share would hold them, too";
+  EXPECT_EQ(kept.again[0].hits, kept.again[0].asks);
+  EXPECT_LT(kept.again[1].hits, kept.again[1].asks);
+}
+
+TEST(EngineTest, KeepsNoneWhereItsProfileFoundThatBestOrTheUserSaysSo) {
+  const TempFolder folder;
+  const std::string none = ProfileThatKeeps(folder, 0);
+  for (const KeptLayers& kept :
+       {ReadTwice(none), ReadTwice("none"), ReadTwice(ProfileThatKeeps(folder, 1), 0)}) {
+    EXPECT_EQ(kept.planned, 0u);
+    ASSERT_EQ(kept.again.size(), 8u);
+    EXPECT_LT(kept.again[0].hits, kept.again[0].asks);
+  }
+  EXPECT_EQ(ReadTwice(none, 1).planned, 1u);
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ struct OffloadReport {
   std::string store, reader, policy;
   std::uint64_t device = 0;  // that holds the store's files
   CacheStats cache;
+  std::uint64_t shielded = 0;  // victims that the policy spared for the layer under way
   LoaderStats loads;
   double recent_bytes_per_second = 0;  // of the medium; 0: nothing was read yet
   std::optional<Prefetch> prefetch;    // absent: loads begin when they are asked for

@@ -275,6 +275,7 @@ OffloadReport OffloadedExperts::report() const {
                        .reader = std::string(loader().reader().name()),
                        .policy = std::string(cache.policy().name()),
                        .cache = cache.stats(),
+                       .shielded = cache.policy().shielded(),
                        .loads = loader().stats(),
                        .recent_bytes_per_second = loads_->recent_bytes_per_second(),
                        .prefetch = std::nullopt,

@@ -41,6 +41,7 @@ Result<MachineFacts> ReadMachineFacts(const std::string& model, const std::strin
   facts.available = DefaultBudget(*memory) + held;
   facts.for_others = ReserveForOthers(*memory);
   facts.limit = memory->limit;
+  facts.whole = memory->whole;
   return facts;
 }
 

@@ -42,6 +42,7 @@ class TimedPolicy final : public EvictionPolicy {
   std::size_t Choose(std::span<const ExpertId> candidates) override {
     return Timed([&] { return policy_->Choose(candidates); });
   }
+  std::uint64_t shielded() const override { return policy_->shielded(); }
   bool keeps_order() const override { return policy_->keeps_order(); }
   std::optional<ExpertId> FirstToGo(std::optional<std::uint32_t> layer,
                                     std::span<const std::uint8_t> evictable) override {

@@ -102,7 +102,20 @@ TEST(TraceDamageTest, AFileThatEndsWithAChunkAndWithoutItsMarkIsToldFromAWholeOn
   EXPECT_FALSE(ReadBytes(file.bytes).damage.any());
   const Read cut = ReadBytes(file.bytes.substr(0, file.begins[5]));
   EXPECT_EQ(cut.blocks.size(), 5u);
-  EXPECT_THAT(ToString(cut.damage), HasSubstr("the end is missing"));
+  EXPECT_THAT(ToString(cut.damage),
+              HasSubstr("ends without its end mark: later tokens are missing"));
+}
+
+TEST(TraceDamageTest, ACutInsideOfAChunkIsNotSaidToLoseNothing) {
+  const File file = SomeFile();
+  const Read cut = ReadBytes(file.bytes.substr(0, file.begins[4] + 100));
+  EXPECT_TRUE(cut.damage.cut_short);
+  EXPECT_THAT(ToString(cut.damage),
+              HasSubstr("ends without its end mark: later tokens are missing; the first: byte "));
+  std::string both = file.bytes.substr(0, file.begins[5]);
+  both[file.begins[1] + 60] ^= 1;
+  EXPECT_THAT(ToString(ReadBytes(both).damage),
+              HasSubstr("10 tokens lost, ends without its end mark"));
 }
 
 TEST(TraceDamageTest, AnOlderTraceWithoutAnEndMarkIsWhole) {
@@ -119,6 +132,16 @@ TEST(TraceDamageTest, ChunksMissingBeforeTheEndAreCountedByItsMark) {
   const Read read = ReadBytes(bytes);
   EXPECT_EQ(read.blocks.size(), 3u);
   EXPECT_EQ(read.damage.tokens, 2 * kTokens);
+}
+
+TEST(TraceDamageTest, AChunkThatWasCutOutIsNotAWholeTrace) {
+  const File file = SomeFile();
+  std::string bytes = file.bytes;
+  bytes.erase(file.begins[2], file.begins[3] - file.begins[2]);
+  const Read read = ReadBytes(bytes);
+  ExpectAllBut(read, file, 2);
+  EXPECT_EQ(read.damage.tokens, kTokens);
+  EXPECT_THAT(read.damage.first, HasSubstr("a chunk from token 30 on, expected 20"));
 }
 
 TEST(TraceDamageTest, WhatStandsBehindTheEndIsDamage) {

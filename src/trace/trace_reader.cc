@@ -4,15 +4,19 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "io/file.h"
 
 namespace troupe {
 
 std::string ToString(const TraceDamage& damage) {
+  constexpr std::string_view kCutShort = "ends without its end mark: later tokens are missing";
   if (damage.bytes == 0) return damage.first;
-  const std::string lost = damage.tokens > 0 ? fmt::format("{} tokens lost", damage.tokens)
-                                             : "no token known to be lost";
+  std::string lost = damage.tokens > 0  ? fmt::format("{} tokens lost", damage.tokens)
+                     : damage.cut_short ? std::string(kCutShort)
+                                        : "no token known to be lost";
+  if (damage.tokens > 0 && damage.cut_short) lost += fmt::format(", {}", kCutShort);
   return fmt::format("{} damaged place{}: {} bytes skipped, {}; the first: {}", damage.places,
                      damage.places == 1 ? "" : "s", damage.bytes, lost, damage.first);
 }
@@ -100,14 +104,18 @@ Result<std::optional<TraceBlock>> TraceReader::ReadChunkHere() {
   TROUPE_RETURN_IF_ERROR(file_->ReadAt(at_ + sizeof(TraceChunkHeader), bytes));
   Result<TraceBlock> block = DecodeChunkPayload(header_, *chunk, bytes);
   damage_.tokens += chunk->first_token - next_token_;
-  after_gap_ = after_gap_ || chunk->first_token != next_token_;
-  next_token_ = chunk->first_token + chunk->tokens;
+  const std::uint64_t expected = std::exchange(next_token_, chunk->first_token + chunk->tokens);
+  after_gap_ = after_gap_ || chunk->first_token != expected;
   if (!block.ok()) {
     // Where it ends is not known either: bytes may be missing from it.
     NoteDamage(at_, block.status().message());
     damage_.tokens += chunk->tokens;
     after_gap_ = true;
     return std::optional<TraceBlock>();
+  }
+  if (chunk->first_token != expected) {  // chunks were cut out before it
+    NoteDamage(at_,
+               fmt::format("a chunk from token {} on, expected {}", chunk->first_token, expected));
   }
   at_ += sizeof(TraceChunkHeader) + bytes.size();
   return std::optional(std::move(*block));
@@ -168,7 +176,10 @@ Result<std::optional<TraceBlock>> TraceReader::Next() {
   }
   if (header_.ends && !ended_) {
     ended_ = true;
-    NoteDamage(at_, "the end is missing: the recording was ended by force, or the file was cut");
+    damage_.cut_short = true;
+    NoteDamage(at_,
+               "ends without its end mark: later tokens are missing (the recording was ended by "
+               "force, or the file was cut)");
   }
   return std::optional<TraceBlock>();
 }

@@ -21,6 +21,7 @@ struct TraceDamage {
   std::uint64_t bytes = 0;   // that were skipped
   std::uint64_t tokens = 0;  // that are known to be missing; what the end had is not known
   std::string first;         // what was found at the first place
+  bool cut_short = false;    // there is no end mark: what came after the last chunk is missing
 
   bool any() const { return places > 0; }
   bool operator==(const TraceDamage&) const = default;

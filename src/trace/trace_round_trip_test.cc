@@ -94,7 +94,7 @@ TEST(TraceFileTest, WhatWasAppendedIsThereBeforeTheFileIsFinished) {
   TraceReader reader = TraceReader::Open(folder.PathOf("t")).value();
   ReadAll(reader);
   EXPECT_EQ(reader.tokens(), 16u);
-  EXPECT_THAT(ToString(reader.damage()), testing::HasSubstr("the end is missing"));
+  EXPECT_THAT(ToString(reader.damage()), testing::HasSubstr("ends without its end mark"));
 }
 
 TEST(TraceFileTest, AWholeFileIsThereOnlyWhenItIsFinished) {

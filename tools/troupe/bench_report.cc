@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/target.h"
+#include "troupe/counted.h"
 
 namespace troupe {
 namespace {
@@ -145,8 +146,9 @@ void PrintBench(const BenchFigures& figures) {
   PrintAlone(figures);
   if (!figures.together.empty()) PrintTogether(figures);
   if (figures.join) PrintJoin(figures);
-  fmt::print("{} threads on {} read {:.1f} GB/s; {} of weights a token; peak memory {}\n",
-             figures.threads, Name(ActiveTarget()), figures.memory_bytes_per_s / 1e9,
+  fmt::print("{} on {} read{} {:.1f} GB/s; {} of weights a token; peak memory {}\n",
+             Counted(figures.threads, "thread"), Name(ActiveTarget()),
+             figures.threads == 1 ? "s" : "", figures.memory_bytes_per_s / 1e9,
              ToString(figures.touched_per_token), ToString(figures.peak));
 }
 

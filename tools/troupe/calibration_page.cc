@@ -117,6 +117,19 @@ std::string CalibrationPage(const ModelProfile& profile, const std::string& path
          ForecastTable(profile) + SharesTable(profile);
 }
 
+std::string RoutesPage(const TraceCalibration& learned, const std::string& path) {
+  return fmt::format(
+             "done: {} learned from\n"
+             "left in {}, which runs of this model read when part of its experts are in memory\n\n"
+             "of the experts that a layer uses, {:.1f} % were told by those of the layer before "
+             "(paths), {:.1f} % by those of the token before\n"
+             "what corrects the forecasts of the model's gates is not in a trace: --text learns "
+             "it\n",
+             Counted(learned.profile.tokens, "token"), path, 100 * learned.foresight.by_paths,
+             100 * learned.foresight.by_previous) +
+         SharesTable(learned.profile);
+}
+
 // Of the lists that are not empty.
 double MeanCoverage(const BuddyLists& buddies) {
   double sum = 0, lists = 0;
@@ -140,6 +153,13 @@ std::string BuddiesPage(const BuddyProfile& profile, const std::string& path) {
       "{} % of a layer's tokens have a router entropy below {:.3f} to {:.3f} (of 1), by layer\n",
       profile.buddies.MeanLength(), 100 * MeanCoverage(profile.buddies), path,
       BuddyProfile::kTauPercentile, least, most);
+}
+
+Json RoutesRecord(const TraceCalibration& learned, const std::string& path) {
+  return {{"profile", path},
+          {"tokens", learned.profile.tokens},
+          {"told_by_paths", learned.foresight.by_paths},
+          {"told_by_previous", learned.foresight.by_previous}};
 }
 
 Json CalibrationRecord(const ModelProfile& profile, const std::string& path) {

@@ -21,6 +21,7 @@
 #include "troupe/shown_answer.h"
 #include "troupe/talk_file.h"
 #include "troupe/talk_window.h"
+#include "troupe/terminal_kind.h"
 #include "troupe/terminal_reader.h"
 #include "troupe/text_input.h"
 
@@ -64,7 +65,7 @@ class AnswerShow {
 
   AnswerParser parser_;
   const bool shows_text_;
-  const bool dimmed_ = ::isatty(STDERR_FILENO) == 1;
+  const bool dimmed_ = TakesEscapes(STDERR_FILENO);
   std::size_t pushed_ = 0;
   bool thinking_ = false;
 };
@@ -139,13 +140,16 @@ class Talk {
       case Kind::kHelp:
         return Remark("{}", ChatHelp());
       case Kind::kNew:
-        return BeginAnew();
+        BeginAnew();
+        return Remark("a new talk{}\n", system_.empty() ? "" : ", with the same system message");
       case Kind::kExit:
         ended_ = true;
         return;
       case Kind::kSystem:
         system_ = command.argument;
-        return BeginAnew();
+        BeginAnew();
+        return Remark("a new talk, {} system message\n",
+                      system_.empty() ? "without a" : "with this");
       case Kind::kSave:
         return Tell(Save(command.argument), "saved");
       case Kind::kLoad:
@@ -242,7 +246,7 @@ class Talk {
     }
     const bool cut =
         answer->finish == FinishReason::kLength || answer->finish == FinishReason::kContextFull;
-    if (terminal_ || cut) {
+    if (options_.tells_figures && (terminal_ || cut)) {
       const RunFigures figures = FiguresOf(engine_, *answer);
       Remark("{}\n{}", RunSentence(figures), RunLossLines(figures));
     }

@@ -18,6 +18,7 @@ struct ChatOptions {
   std::string system;                // the system's message; empty: none
   std::optional<std::string> first;  // the first message; then those that are read
   bool shows_text = true;            // answers, on stdout
+  bool tells_figures = true;         // of each answer, on stderr
   bool records = false;              // each answer with its figures
 };
 

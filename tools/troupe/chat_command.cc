@@ -47,6 +47,24 @@ std::optional<ChatCommand> ParseChatCommand(std::string_view line) {
                                        : fmt::format("{}; /help lists those there are", word)};
 }
 
+std::optional<std::string> RestOfCommand(std::string_view beginning) {
+  std::vector<ChatWord> begun;
+  for (const ChatWord& one : kWords) {
+    if (!beginning.empty() && one.word.starts_with(beginning)) begun.push_back(one);
+  }
+  if (begun.empty()) return std::nullopt;
+  std::string_view common = begun.front().word;
+  for (const ChatWord& one : begun) {
+    const auto differ = std::ranges::mismatch(common, one.word);
+    common = common.substr(0, static_cast<std::size_t>(differ.in1 - common.begin()));
+  }
+  std::string rest(common.substr(beginning.size()));
+  const Kind kind = begun.front().kind;
+  const bool takes_argument = kind == Kind::kSystem || kind == Kind::kSave || kind == Kind::kLoad;
+  if (begun.size() == 1 && takes_argument) rest += ' ';
+  return rest;
+}
+
 std::string_view ChatHelp() {
   return "/new           forget the talk and begin another\n"
          "/system TEXT   give the model other instructions, and begin another talk\n"
@@ -56,9 +74,9 @@ std::string_view ChatHelp() {
          "/help          this\n"
          "A message of several lines: paste it; end lines with \\; or put \"\"\" before and "
          "after.\n"
-         "A message that begins with a slash: begin it with two. Ctrl-C ends an answer, or takes "
-         "back\n"
-         "what was typed.\n";
+         "A message that begins with a slash: begin it with two. Tab completes a command. Ctrl-C "
+         "ends an\n"
+         "answer, or takes back what was typed.\n";
 }
 
 }  // namespace troupe

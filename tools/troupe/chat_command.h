@@ -18,6 +18,11 @@ struct ChatCommand {
 // one; a path such as /etc/hosts is a message, too.
 std::optional<ChatCommand> ParseChatCommand(std::string_view line);
 
+// What Tab adds to the beginning of a command: the rest of the one that it is, with a blank where
+// an argument follows, or what all those that it may become have in common. Nothing: it begins
+// none.
+std::optional<std::string> RestOfCommand(std::string_view beginning);
+
 std::string_view ChatHelp();
 
 }  // namespace troupe

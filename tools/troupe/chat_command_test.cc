@@ -35,6 +35,17 @@ TEST(ChatCommandTest, AMistypedOneIsToldWhatItMayHaveMeant) {
   EXPECT_THAT(ParseChatCommand("/regenerate")->argument, testing::HasSubstr("/help"));
 }
 
+TEST(ChatCommandTest, ABeginningIsCompletedAsFarAsItIsClear) {
+  EXPECT_EQ(RestOfCommand("/he"), "lp");
+  EXPECT_EQ(RestOfCommand("/sy"), "stem ");
+  EXPECT_EQ(RestOfCommand("/s"), "") << "/save or /system";
+  EXPECT_EQ(RestOfCommand("/"), "");
+  EXPECT_EQ(RestOfCommand("/help"), "");
+  for (const char* const none : {"", "he", "/etc", "/save x"}) {
+    EXPECT_EQ(RestOfCommand(none), std::nullopt) << none;
+  }
+}
+
 TEST(ChatCommandTest, HelpNamesEveryOne) {
   for (const char* const word : {"/new", "/system", "/save", "/load", "/exit", "/help"}) {
     EXPECT_THAT(std::string(ChatHelp()), testing::HasSubstr(word));

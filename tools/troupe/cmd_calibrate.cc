@@ -1,6 +1,6 @@
 // `troupe calibrate`: learns from a text how well a model's gates predict each other and which
 // experts are chosen together, and leaves what it learned beside the model, where `troupe run`
-// finds it.
+// finds it. From a trace it learns what routes alone can tell (trace_calibration.h).
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -20,7 +20,9 @@
 #include "troupe/options.h"
 #include "troupe/output_path.h"
 #include "troupe/progress.h"
+#include "troupe/remark.h"
 #include "troupe/text_input.h"
+#include "troupe/trace_calibration.h"
 
 namespace troupe {
 namespace {
@@ -31,10 +33,16 @@ class CalibrateCommand final : public Command {
     engine_.AddTo(options);
     options.Heading("Learning");
     options.Add("--text", text_, "Text to learn from, similar to what will be run (- for stdin)")
-        .Required()
         .Type("FILE");
+    options
+        .Add(
+            "--trace", trace_,
+            "In place of a text: a recorded run of the model to learn from, which tells everything "
+            "but what corrects the forecasts of gates")
+        .Excludes("--text")
+        .Type("TRACE");
     AddOutputOption(options, "-o,--output", output_, "File for the profile (beside the model)");
-    options.Add("--tokens", options_.most_tokens, "Most tokens of the text to use (32768)")
+    options.Add("--tokens", options_.most_tokens, "Most tokens of the text or trace to use (32768)")
         .Between(std::size_t{1}, kMostTokens)
         .Type("N");
     AddOutputOption(options, "--buddies-output", buddies_output_,
@@ -69,6 +77,11 @@ class CalibrateCommand final : public Command {
           "--quality, --latency, --substitute, --low-copy and --gate: what is learned is learned "
           "from exact runs");
     }
+    if (text_.empty() && trace_.empty()) return InvalidArgument("--text or --trace is required");
+    if (!trace_.empty() && (groups_.wanted() || quality_.wanted() || cuts_.wanted())) {
+      return InvalidArgument(
+          "--trace: --groups, --measure-quality and --cut take runs of a text (--text)");
+    }
     return quality_.CheckUsage();
   }
 
@@ -84,6 +97,7 @@ class CalibrateCommand final : public Command {
     for (const std::string& file : {path, buddies_path}) {  // before the work
       TROUPE_RETURN_IF_ERROR(CheckOutputFile(file));
     }
+    if (!trace_.empty()) return LearnFromTrace(path, buddies_path);
     TROUPE_ASSIGN_OR_RETURN(const Learned learned, Learn());
     TROUPE_RETURN_IF_ERROR(SaveProfile(learned.profile, path));
     TROUPE_RETURN_IF_ERROR(SaveBuddies(learned.buddies, buddies_path));
@@ -94,9 +108,7 @@ class CalibrateCommand final : public Command {
                  BuddiesPage(learned.buddies, buddies_path));
     }
     Json record = CalibrationRecord(learned.profile, path);
-    record["buddies"] = buddies_path;
-    record["mean_buddies"] = learned.buddies.buddies.MeanLength();
-    record["mean_coverage"] = MeanCoverage(learned.buddies.buddies);
+    AddBuddies(learned.buddies, buddies_path, record);
     if (learned.groups) {
       TROUPE_ASSIGN_OR_RETURN(
           record["groups"],
@@ -144,6 +156,41 @@ class CalibrateCommand final : public Command {
       return std::span(unread).last(tokens);
     }
   };
+
+  static void AddBuddies(const BuddyProfile& buddies, const std::string& path, Json& record) {
+    record["buddies"] = path;
+    record["mean_buddies"] = buddies.buddies.MeanLength();
+    record["mean_coverage"] = MeanCoverage(buddies.buddies);
+  }
+
+  // Runs nothing: what a trace has of its model is read, and the model's file only to see that it
+  // is the one.
+  Status LearnFromTrace(const std::string& path, const std::string& buddies_path) {
+    if (output_.empty()) TROUPE_RETURN_IF_ERROR(CheckReplaceable(path));
+    TROUPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(trace_));
+    TROUPE_ASSIGN_OR_RETURN(const GgufModel model, GgufModel::Open(engine_.model()));
+    TROUPE_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(model.metadata()));
+    TROUPE_RETURN_IF_ERROR(CheckTraceOf(reader, model, config));
+    TROUPE_ASSIGN_OR_RETURN(
+        TraceCalibration learned,
+        LearnRoutes(reader, config, {.buddies = buddies_, .most_tokens = options_.most_tokens}));
+    if (reader.damage().any()) Remark("warning: {}: {}\n", trace_, ToString(reader.damage()));
+    if (reader.header().scores == ScoreKind::kNone) {
+      Remark("note: {}: has no scores; the chosen experts of a token count as equals\n", trace_);
+    }
+    TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(model));
+    learned.profile.fingerprint = learned.buddies.fingerprint = ToString(fingerprint);
+    learned.profile.text = learned.buddies.text = trace_;
+    TROUPE_RETURN_IF_ERROR(SaveProfile(learned.profile, path));
+    TROUPE_RETURN_IF_ERROR(SaveBuddies(learned.buddies, buddies_path));
+    if (json_ != "-") {
+      fmt::print("{}\n{}", RoutesPage(learned, path), BuddiesPage(learned.buddies, buddies_path));
+    }
+    if (json_.empty()) return OkStatus();
+    Json record = RoutesRecord(learned, path);
+    AddBuddies(learned.buddies, buddies_path, record);
+    return WriteJson(record, json_);
+  }
 
   // With room for all that is counted. A token has a byte at least.
   Result<std::unique_ptr<Engine>> OpenFor(const std::string& text) {
@@ -214,7 +261,7 @@ class CalibrateCommand final : public Command {
   MeasureGroups groups_;
   MeasureQuality quality_;
   MeasureCuts cuts_;
-  std::string text_, output_, buddies_output_, json_;
+  std::string text_, trace_, output_, buddies_output_, json_;
 };
 
 }  // namespace

@@ -2,6 +2,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -20,6 +23,27 @@ namespace {
 std::string StateOf(const PulledModel& model) {
   if (model.whole()) return "complete";
   return fmt::format("{:.0f} % here", 100 * AsDouble(model.here) / AsDouble(model.size()));
+}
+
+// "2026-11-28", where this machine is.
+std::string DayOf(std::int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm parts = {};
+  std::array<char, 16> text = {};
+  if (::localtime_r(&time, &parts) == nullptr) return "";
+  return std::string(text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d", &parts));
+}
+
+// "experts 4.1 GiB, profile"; "-": nothing.
+std::string BesideText(const PulledModel& model) {
+  constexpr Bytes kWorthSaying = 1_MiB;
+  std::string text;
+  for (const FileBeside& file : FilesBeside(model)) {
+    if (!text.empty()) text += ", ";
+    text += Printable(file.ending);
+    if (file.bytes >= kWorthSaying) text += " " + ToString(file.bytes);
+  }
+  return text.empty() ? "-" : text;
 }
 
 class ListCommand final : public Command {
@@ -49,11 +73,27 @@ class ListCommand final : public Command {
     }
     fmt::print("{}, {} in {}\n\n", Counted(models.size(), "model"), ToString(here),
                Printable(folder));
-    fmt::print("{:<{}}  {:>10}  {:<12}  {}\n", "name", width, "size", "type", "state");
+    std::vector<std::string> beside;
+    std::size_t beside_width = 6;
     for (const PulledModel& model : models) {
-      fmt::print("{:<{}}  {:>10}  {:<12}  {}\n", Printable(model.record.name), width,
-                 ToString(model.size()), Printable(model.type()), StateOf(model));
+      beside_width = std::max(beside_width, beside.emplace_back(BesideText(model)).size());
     }
+    const auto line = [&](auto&&... cells) {
+      fmt::print("{:<{}}  {:>10}  {:<12}  {:<10}  {:<{}}  {}\n", cells...);
+    };
+    line("name", width, "size", "type", "got", "beside", beside_width, "state");
+    for (std::size_t i = 0; i < models.size(); ++i) {
+      const PulledModel& model = models[i];
+      line(Printable(model.record.name), width, ToString(model.size()), Printable(model.type()),
+           DayOf(model.got()), beside[i], beside_width, StateOf(model));
+    }
+  }
+
+  // Sizes in bytes by endings.
+  static Json BesideJson(const PulledModel& model) {
+    Json beside = Json::Object();
+    for (const FileBeside& file : FilesBeside(model)) beside[file.ending] = file.bytes.count();
+    return beside;
   }
 
   static Json Record(const std::string& folder, const std::vector<PulledModel>& models) {
@@ -65,6 +105,8 @@ class ListCommand final : public Command {
                       {"bytes", model.size().count()},
                       {"bytes_here", model.here.count()},
                       {"type", model.type()},
+                      {"got", model.got()},
+                      {"beside", BesideJson(model)},
                       {"complete", model.whole()}});
     }
     Json record = {{"folder", folder}};

@@ -25,9 +25,14 @@ class PackCommand final : public Command {
   Status Run() override;
 
  private:
-  Result<PackReport> Pack(const GgufModel& model) const;
-  Status WriteRecord(const PackReport& report, double seconds) const;
-  void PrintFigures(const PackReport& report, double seconds) const;
+  struct Packed {
+    PackReport container;
+    std::uint32_t high_fallbacks = 0;  // matrices of the new model in another type than `high_`
+  };
+
+  Result<Packed> Pack(const GgufModel& model) const;
+  Status WriteRecord(const Packed& made, double seconds) const;
+  void PrintFigures(const Packed& made, double seconds) const;
 
   std::string in_, packed_, out_, json_;
   std::optional<TensorType> high_;
@@ -59,23 +64,27 @@ Status PackCommand::Run() {
   const Stopwatch watch;
   const std::string checksums = ChecksumsPathFor(out_);
   if (!high_) TROUPE_RETURN_IF_ERROR(RefuseDamaged(model, options_.threads, checksums));
-  TROUPE_ASSIGN_OR_RETURN(const PackReport report, Pack(model));
+  TROUPE_ASSIGN_OR_RETURN(const Packed made, Pack(model));
   bar.Clear();
   TROUPE_ASSIGN_OR_RETURN(const GgufModel packed, GgufModel::Open(packed_));
   TROUPE_RETURN_IF_ERROR(WriteChecksums(packed, options_.threads, checksums));
-  if (!json_.empty()) return WriteRecord(report, watch.Seconds());
-  PrintFigures(report, watch.Seconds());
+  if (!json_.empty()) return WriteRecord(made, watch.Seconds());
+  PrintFigures(made, watch.Seconds());
   return OkStatus();
 }
 
-Result<PackReport> PackCommand::Pack(const GgufModel& model) const {
-  if (!high_) return PackModel(model, options_, out_);
+Result<PackCommand::Packed> PackCommand::Pack(const GgufModel& model) const {
+  if (!high_) {
+    TROUPE_ASSIGN_OR_RETURN(const PackReport container, PackModel(model, options_, out_));
+    return Packed{.container = container};
+  }
   TROUPE_ASSIGN_OR_RETURN(const PackPairReport pair,
                           PackPair(model, *high_, options_, packed_, out_));
-  return pair.container;
+  return Packed{.container = pair.container, .high_fallbacks = pair.model.fallbacks};
 }
 
-Status PackCommand::WriteRecord(const PackReport& report, double seconds) const {
+Status PackCommand::WriteRecord(const Packed& made, double seconds) const {
+  const PackReport& report = made.container;
   return WriteJson({{"model", packed_},
                     {"made_from", in_},
                     {"output", out_},
@@ -83,14 +92,17 @@ Status PackCommand::WriteRecord(const PackReport& report, double seconds) const 
                     {"layers", report.layers},
                     {"experts_per_layer", report.experts},
                     {"expert_bytes", report.full.count()},
+                    {"high_type", high_ ? Json(Name(*high_)) : Json(nullptr)},
                     {"low_type", options_.low ? Json(Name(*options_.low)) : Json(nullptr)},
                     {"low_expert_bytes", report.low.count()},
-                    {"matrices_in_fallback_types", report.fallbacks},
+                    {"matrices_in_fallback_types", made.high_fallbacks + report.fallbacks},
+                    {"high_matrices_in_fallback_types", made.high_fallbacks},
                     {"seconds", seconds}},
                    json_);
 }
 
-void PackCommand::PrintFigures(const PackReport& report, double seconds) const {
+void PackCommand::PrintFigures(const Packed& made, double seconds) const {
+  const PackReport& report = made.container;
   const std::uint64_t experts = std::uint64_t{report.layers} * report.experts;
   fmt::print("packed {} into {}: {}, {} layers of {} experts of {}", Counted(experts, "expert"),
              out_, ToString(report.bytes), report.layers, report.experts,
@@ -103,6 +115,10 @@ void PackCommand::PrintFigures(const PackReport& report, double seconds) const {
   if (high_) fmt::print("{}: {} with experts in {}\n", packed_, in_, Name(*high_));
   fmt::print("{}: checksums of all tensors, for `troupe inspect --verify`\n",
              ChecksumsPathFor(out_));
+  if (made.high_fallbacks > 0) {
+    fmt::print("{} matrices of the model are in another type than {}, which they do not fit\n",
+               made.high_fallbacks, Name(*high_));
+  }
   if (report.fallbacks > 0) {
     fmt::print(
         "{} matrices of the second copy are in another type than {}, which they do not fit\n",

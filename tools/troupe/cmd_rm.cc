@@ -18,6 +18,7 @@ class RmCommand final : public Command {
   void AddOptions(Options& options) override {
     options.Add("NAME", name_, "Name of the model, as `troupe list` shows it")
         .Required()
+        .NamesModels()
         .Type("NAME");
   }
 

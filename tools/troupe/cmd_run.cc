@@ -60,6 +60,8 @@ class RunCommand final : public Command {
                     "it was not read earlier");
     AddOutputOption(options, "--plot-timeline", timeline_,
                     "Plot when the last tokens computed, waited and read, as .svg");
+    options.AddFlag("--no-echo", no_echo_, "Print the answer alone, not the prompt before it");
+    options.AddFlag("--quiet", quiet_, "Print no figures after an answer");
     AddJsonOption(options, json_);
   }
 
@@ -118,8 +120,11 @@ class RunCommand final : public Command {
 
   Status TalkOn(Model& model, TraceRecorder* recorder, const Sampling& sampling) const {
     const Engine& engine = ModelAccess::EngineOf(model);
-    ChatOptions options{
-        .system = system_, .first = {}, .shows_text = ShowsText(), .records = !json_.empty()};
+    ChatOptions options{.system = system_,
+                        .first = {},
+                        .shows_text = ShowsText(),
+                        .tells_figures = !quiet_,
+                        .records = !json_.empty()};
     if (input_.given()) {
       TROUPE_ASSIGN_OR_RETURN(options.first, input_.Text(engine));
     }
@@ -138,7 +143,8 @@ class RunCommand final : public Command {
                    input_.name(), prompt.size(), engine.plan().context());
     }
     const InterruptGuard guard;
-    if (ShowsText()) PrintNow(input_.shown());
+    input_.NoteWhatIsNotRead();
+    if (ShowsText() && !no_echo_) PrintNow(input_.shown());
     Request request = Asking(sampling, kUsualTokens);
     request.prompt = prompt;
     TROUPE_ASSIGN_OR_RETURN(const Answer answer, Stream(model, std::move(request)));
@@ -163,7 +169,7 @@ class RunCommand final : public Command {
       ExplainSpeculation(engine, answer->usage);
     }
     TROUPE_RETURN_IF_ERROR(TellTime(engine));
-    if (answer != nullptr) {
+    if (answer != nullptr && !quiet_) {
       const RunFigures figures = FiguresOf(engine, *answer);
       Remark("{}\n{}{}", RunSentence(figures), RunLossLines(figures), RunDetailLines(figures));
     }
@@ -253,6 +259,7 @@ class RunCommand final : public Command {
   std::optional<std::int64_t> tokens_;
   bool chat_ = false;
   bool ignore_end_ = false;
+  bool no_echo_ = false, quiet_ = false;
   bool explain_ = false, explain_time_ = false;
 };
 

@@ -18,6 +18,11 @@
 namespace troupe {
 namespace {
 
+std::vector<std::string> SuggestedShapes() {
+  const std::vector<std::string_view> names = ShapeNames();
+  return {names.begin(), names.end()};
+}
+
 std::string KnownShapes() { return fmt::format("{}", fmt::join(ShapeNames(), ", ")); }
 
 // A name from the table, or else a file.
@@ -56,6 +61,7 @@ void SynthCommand::AddOptions(Options& options) {
   options
       .Add("--shape", shape_,
            fmt::format("One of {}; or a config.json from Hugging Face", KnownShapes()))
+      .Suggest(SuggestedShapes())
       .Type("NAME|FILE");
   AddTypeOption(options, "--type", options_.layout.mix.type, "Type of the weights (Q4_0)");
   AddTypeOption(options, "--embedding-type", options_.layout.mix.embedding,

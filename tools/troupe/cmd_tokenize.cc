@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.h"
 #include "gguf/reader.h"
 #include "runtime/vocab_loader.h"
 #include "text/tokenizer.h"
@@ -22,24 +23,30 @@ namespace {
 class TokenizeCommand final : public Command {
  public:
   void AddOptions(Options& options) override {
-    AddModelOption(options, "MODEL", model_,
+    AddModelOption(options, "-m,--model,MODEL", model_,
                    "Model whose vocabulary to use (any part of a split model)")
         .Required();
     options.Add("-p,--prompt", text_, "Text to find the tokens of").Type("TEXT");
     options.Add("-f,--file", file_, "Read the text from a file (standard input)").Type("FILE");
-    options.Add("--ids", ids_, "Tokens to find the text of: 1,306,…").Type("IDS");
+    options.Add("--ids", ids_, "Tokens to find the text of, with commas or blanks between: 1,306,…")
+        .Type("IDS");
     options.AddFlag("--special", encode_.parse_special,
                     "Names of special tokens in the text mean these tokens");
     options.AddFlag(
         "--no-bos", [this] { encode_.add_special = false; },
         "Leave out the tokens that the model wants around a text");
     options.AddFlag("--count", counts_, "Print the number of tokens alone");
+    options.Add("TEXT", argument_, "The same as --prompt").Type("TEXT");
     AddJsonOption(options, json_);
   }
 
   Status CheckUsage() const override {
     const int given = int{text_.has_value()} + int{!file_.empty()} + int{!ids_.empty()};
     if (given > 1) return InvalidArgument("give one of --prompt, --file and --ids");
+    if (given == 1 && argument_) {
+      return InvalidArgument("TEXT: '{}' found beside another text, expected one of the two",
+                             Printable(*argument_));
+    }
     return OkStatus();
   }
 
@@ -60,7 +67,7 @@ class TokenizeCommand final : public Command {
  private:
   Result<std::vector<TokenId>> Ids(const Tokenizer& tokenizer) const {
     if (!ids_.empty()) return ParseTokenIds(ids_);
-    if (text_) return tokenizer.Encode(*text_, encode_);
+    if (text_ || argument_) return tokenizer.Encode(text_ ? *text_ : *argument_, encode_);
     const std::string path = file_.empty() ? "-" : file_;
     TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
     Result<std::vector<TokenId>> ids = tokenizer.Encode(text, encode_);
@@ -80,7 +87,7 @@ class TokenizeCommand final : public Command {
   }
 
   std::string model_, file_, ids_, json_;
-  std::optional<std::string> text_;
+  std::optional<std::string> text_, argument_;
   EncodeOptions encode_;
   bool counts_ = false;
 };

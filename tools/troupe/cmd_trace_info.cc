@@ -22,13 +22,18 @@ class TraceInfo final : public Command {
 
   Status Run() override {
     Json records = Json::Array();
+    Status whole;  // of the first that is not
     for (const std::string& path : traces_) {
       TROUPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path));
       TROUPE_ASSIGN_OR_RETURN(const TraceSummary summary, Summarize(reader));
       if (json_ != "-") Print(reader, summary);
       records.push_back(Record(reader, summary));
+      if (whole.ok() && summary.damage.any()) {
+        whole = DataLoss("{}: damaged: {}", reader.name(), ToString(summary.damage));
+      }
     }
-    return json_.empty() ? OkStatus() : WriteJson(records, json_);
+    if (!json_.empty()) TROUPE_RETURN_IF_ERROR(WriteJson(records, json_));
+    return whole;
   }
 
  private:
@@ -88,6 +93,7 @@ class TraceInfo final : public Command {
     record["damage"] = {{"places", s.damage.places},
                         {"bytes", s.damage.bytes},
                         {"tokens", s.damage.tokens},
+                        {"cut_short", s.damage.cut_short},
                         {"first", s.damage.first}};
     return record;
   }

@@ -15,7 +15,7 @@ constexpr CommandInfo kCommands[] = {
      "  troupe pull qwen3:30b-a3b",
      MakePullCommand},
     {"list", "Show the models that were got, and whether they are complete",
-     "  troupe list\n  troupe list --json -", MakeListCommand},
+     "  troupe ls\n  troupe list --json -", MakeListCommand},
     {"rm", "Remove a model that was got, with all that belongs to it",
      "  troupe rm hf.co/OWNER/REPO-GGUF:Q4_K_M", MakeRmCommand},
     {"bench", "Measure how fast a model runs on this machine",
@@ -28,7 +28,8 @@ constexpr CommandInfo kCommands[] = {
     {"calibrate",
      "Learn from a text which experts a model uses next and which together, for faster runs",
      "  troupe calibrate model.gguf --text book.txt\n"
-     "  troupe calibrate model.gguf --text book.txt --measure-quality --shares 25,50",
+     "  troupe calibrate model.gguf --text book.txt --measure-quality --shares 25,50\n"
+     "  troupe calibrate model.gguf --trace run.trace",
      MakeCalibrateCommand},
     {"eval", "Measure a model's quality on a text and on tasks, exact and lossy",
      "  troupe eval model.gguf --text book.txt --logits reference.logits\n"
@@ -133,6 +134,7 @@ constexpr CommandInfo kCommands[] = {
 std::span<const CommandInfo> AllCommands() { return kCommands; }
 
 const CommandInfo* FindCommand(std::string_view name) {
+  if (name == "ls") name = "list";  // as ollama has it
   for (const CommandInfo& command : kCommands) {
     if (command.name == name) return &command;
   }

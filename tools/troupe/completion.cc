@@ -1,5 +1,7 @@
 #include "troupe/completion.h"
 
+#include <fmt/format.h>
+
 namespace troupe {
 
 CompletedValue ValueOf(const Option& option) {
@@ -12,6 +14,7 @@ CompletedValue ValueOf(const Option& option) {
   };
   value.files = is_called("FILE") || is_called("TRACE") || is_called("PATH");
   value.folders = is_called("DIR");
+  value.models = option.names_models();
   return value;
 }
 
@@ -28,6 +31,13 @@ std::string_view Brief(std::string_view help) {
     if (c == '.' || c == ';' || (c == ':' && words)) return help.substr(0, i);
   }
   return help;
+}
+
+std::string ListedModels(std::string_view program) {
+  return fmt::format(
+      "{} list --json - 2> /dev/null | grep -o '\"name\": *\"[^\"]*\"' | "
+      "cut -d '\"' -f 4 | sed 's|.*/||'",
+      program);
 }
 
 std::string ShellQuoted(std::string_view text) {

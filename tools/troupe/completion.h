@@ -21,10 +21,14 @@ struct CompletedValue {
   std::vector<std::string> words;
   bool files = false;
   bool folders = false;
+  bool models = false;  // by the names that `troupe list` shows
 };
 CompletedValue ValueOf(const Option& option);
 // The first clause of a help text.
 std::string_view Brief(std::string_view help);
+// A command of a POSIX shell that prints the names of models, each a line, without what stands
+// before the last slash. `program`: what the shell calls troupe.
+std::string ListedModels(std::string_view program);
 // 'text' for a shell that takes '\'' for a quote.
 std::string ShellQuoted(std::string_view text);
 

@@ -9,7 +9,8 @@ namespace {
 // branch for each option with a value and for each command), and the choice among it.
 constexpr std::string_view kBegin =
     R"(# Completion of troupe for bash; `troupe completion bash` prints it.
-_troupe() {
+)";
+constexpr std::string_view kFunction = R"(_troupe() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
   # "--name=value" comes as three words.
   if [[ $word == "=" ]]; then
@@ -25,24 +26,33 @@ constexpr std::string_view kValues = R"(        command="${command:+$command }${
       *) break ;;
     esac
   done
-  local words= options= files= folders= list=
+  local words= options= files= folders= models= list=
   case "$command $before" in
 )";
 constexpr std::string_view kCommandCase = R"(    *)
       case "$command" in
 )";
 constexpr std::string_view kScriptEnd = R"(      esac
-      if [[ $word == -* || -z $words$files$folders ]]; then
-        words=$options files= folders=
+      if [[ $word == -* || -z $words$files$folders$models ]]; then
+        words=$options files= folders= models=
       fi ;;
   esac
+  # Without the type, as a colon would end a word; the part of a name is enough where it is clear.
+  if [[ -n $models ]]; then
+    models=$(_troupe_models | sed 's/:.*//' | sort -u)
+    words+=" $models"
+  fi
   local kept=
   if [[ -n $list && $word == *,* ]]; then
     kept=${word%,*},
     word=${word##*,}
   fi
   mapfile -t COMPREPLY < <(compgen -P "$kept" -W "$words" -- "$word")
-  if [[ -n $folders ]]; then
+  # A file has the same right as a model.
+  if [[ -n $models && -n $files ]]; then
+    mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$word")
+    compopt -o filenames 2> /dev/null
+  elif [[ -n $folders ]]; then
     compopt -o dirnames 2> /dev/null
   elif [[ -n $files ]]; then
     compopt -o default 2> /dev/null
@@ -71,6 +81,7 @@ std::string Assign(const CompletedValue& value) {
   std::string out;
   if (!value.words.empty()) out += fmt::format(" words={}", ShellQuoted(Joined(value.words)));
   if (value.files) out += " files=1";
+  if (value.models) out += " models=1";
   if (value.folders) out += " folders=1";
   return out;
 }
@@ -99,6 +110,7 @@ std::string BranchOfCommand(const BashPlace& place) {
     positional.words.insert(positional.words.end(), value.words.begin(), value.words.end());
     positional.files |= value.files;
     positional.folders |= value.folders;
+    positional.models |= value.models;
   }
   for (const Options& sub : place.options->subcommands()) positional.words.push_back(sub.name());
   if (place.command.empty()) options.emplace_back("--version");
@@ -112,6 +124,8 @@ std::string BashCompletion(const Options& program) {
   std::vector<BashPlace> places;
   Collect(program, "", places);
   std::string script(kBegin);
+  script += fmt::format("_troupe_models() {{\n  {}\n}}\n", ListedModels("\"${COMP_WORDS[0]}\""));
+  script += kFunction;
   std::string paths;
   for (const BashPlace& place : places) {
     for (const Options& sub : place.options->subcommands()) {

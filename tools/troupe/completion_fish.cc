@@ -25,6 +25,7 @@ std::string Values(const Option& option) {
   if (!value.words.empty()) {
     words = " -a " + FishQuoted(fmt::format("{}", fmt::join(value.words, " ")));
   }
+  if (value.models) words = " -a '(__troupe_models)'";
   if (value.folders) return words + " -a '(__fish_complete_directories)'";
   return words + (value.files ? " -F" : " -f");
 }
@@ -62,6 +63,9 @@ std::string LinesFor(const Options& options, const std::string& seen) {
 
 std::string FishCompletion(const Options& program) {
   return "# Completion of troupe for fish; `troupe completion fish` prints it.\n"
+         "function __troupe_models\n  " +
+         ListedModels("troupe") +
+         "\nend\n"
          "complete -c troupe -s h -l help -d 'Print the help'\n" +
          LinesFor(program, "");
 }

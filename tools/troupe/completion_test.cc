@@ -48,11 +48,12 @@ class BashCompletionTest : public ::testing::Test {
   BashCompletionTest() { std::ofstream(path_) << BashCompletion(MakeProgramTable().options); }
 
   // What is offered for the last of the words.
-  std::vector<std::string> Offered(const std::vector<std::string>& words) const {
+  std::vector<std::string> Offered(const std::vector<std::string>& words,
+                                   const std::string& before = "") const {
     std::string line;
     for (const std::string& word : words) line += " " + ShellQuoted(word);
     const std::string command =
-        "source '" + path_ + "'; COMP_WORDS=(" + line +
+        before + "source '" + path_ + "'; COMP_WORDS=(" + line +
         "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _troupe; printf '%s\\n' \"${COMPREPLY[@]}\"";
     Ran ran = RunShell("bash -c " + ShellQuoted(command));
     EXPECT_EQ(ran.code, 0);
@@ -97,10 +98,23 @@ TEST_F(BashCompletionTest, KnowsSubcommandsOfSubcommands) {
   EXPECT_THAT(Offered({"troupe", "trace", "cut", "--phase", ""}), ElementsAre("prefill", "decode"));
 }
 
+TEST_F(BashCompletionTest, OffersTheModelsThatAreHereAndShapes) {
+  const std::string here =
+      "cd /; troupe() { echo '{\"models\": [{\"name\": \"hf.co/o/zany-GGUF:Q8_0\"}, "
+      "{\"name\": \"hf.co/o/zany-GGUF:Q4_0\"}]}'; }; ";
+  EXPECT_THAT(Offered({"troupe", "run", "za"}, here), ElementsAre("zany-GGUF"));
+  EXPECT_THAT(Offered({"troupe", "run", "m", "--draft", "za"}, here), ElementsAre("zany-GGUF"));
+  EXPECT_THAT(Offered({"troupe", "rm", ""}, here), ElementsAre("zany-GGUF"));
+  EXPECT_THAT(Offered({"troupe", "run", "--ca"}, here), ElementsAre("--cache", "--cache-share"));
+  EXPECT_THAT(Offered({"troupe", "run", "/et"}, here), Contains("/etc"));
+  EXPECT_THAT(Offered({"troupe", "synth", "out", "--shape", "tiny-o"}), Contains("tiny-olmoe"));
+}
+
 class SmallCompletionTest : public ::testing::Test {
  protected:
   SmallCompletionTest() {
     run_.Add("MODEL", model_, "Model").Type("FILE");
+    run_.Add("--draft", model_, "Draft").NamesModels().Type("FILE");
     run_.Add("-c,--cache", cache_, "Policy [it's: a choice]; more").OneOf({"lru", "arc"}).Type("P");
     run_.AddFlag("--chat", chat_, "Chat");
     Options& trace = program_.AddSubcommand("trace", "Traces");
@@ -119,6 +133,8 @@ TEST_F(SmallCompletionTest, OfZshDescribesOptionsAndTheirValues) {
   EXPECT_THAT(script, HasSubstr("':FILE:_files'"));
   EXPECT_THAT(script, HasSubstr("'--cache[Policy \\[it'\\''s]:P:(lru arc)'"));
   EXPECT_THAT(script, HasSubstr("'--chat[Chat]'"));
+  EXPECT_THAT(script, HasSubstr("'--draft[Draft]:FILE:_troupe_models_or_files'"));
+  EXPECT_THAT(script, HasSubstr("$(troupe list --json - 2> /dev/null | "));
   EXPECT_THAT(script, HasSubstr("'--data[Folder]:DIR:_files -/'"));
   EXPECT_THAT(script, HasSubstr("cut) _troupe_trace_cut ;;"));
 }
@@ -129,6 +145,7 @@ TEST_F(SmallCompletionTest, OfFishNamesTheCommandOfEachOption) {
   EXPECT_THAT(script, HasSubstr("-n '__fish_seen_subcommand_from run' -s c -l cache -r "
                                 "-a 'lru arc' -f -d 'Policy [it\\'s'"));
   EXPECT_THAT(script, HasSubstr("-l chat -d 'Chat'"));
+  EXPECT_THAT(script, HasSubstr("-l draft -r -a '(__troupe_models)' -F"));
   EXPECT_THAT(script, HasSubstr("__fish_seen_subcommand_from trace; and "
                                 "__fish_seen_subcommand_from cut' -l data -r"));
 }

@@ -27,6 +27,10 @@ std::string Action(const Option& option) {
   std::string action = " ";
   if (value.folders) {
     action = "_files -/";
+  } else if (value.models) {
+    action = value.files ? "_troupe_models_or_files" : "_troupe_models";
+  } else if (value.files && !value.words.empty()) {
+    action = fmt::format("{{compadd - {}; _files}}", fmt::join(value.words, " "));
   } else if (value.files) {
     action = "_files";
   } else if (!value.words.empty() && option.separator() != 0) {
@@ -83,6 +87,11 @@ std::string FunctionFor(const Options& options, const std::string& path) {
 
 std::string ZshCompletion(const Options& program) {
   return "#compdef troupe\n# Completion of troupe for zsh; `troupe completion zsh` prints it.\n" +
+         fmt::format(
+             "_troupe_models() {{\n  local -a models\n  models=(\"${{(@f)$({})}}\")\n"
+             "  compadd -a models\n}}\n"
+             "_troupe_models_or_files() {{\n  _troupe_models\n  _files\n}}\n",
+             ListedModels("troupe")) +
          FunctionFor(program, "") +
          // Autoloaded from $fpath, the file is the body of _troupe; sourced, it defines it.
          "if [ \"$funcstack[1]\" = _troupe ]; then\n  _troupe \"$@\"\nelse\n  compdef _troupe "

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <string>
 
 #include "troupe/option_value.h"
@@ -34,7 +35,27 @@ Result<std::vector<unsigned>> ParseCpuList(std::string_view text) {
   return cpus;
 }
 
+namespace {
+
+// "0-3", as the kernel says it; empty: not known.
+std::string OnlineCpus() {
+  std::ifstream file("/sys/devices/system/cpu/online");
+  std::string list;
+  std::getline(file, list);
+  return list;
+}
+
+}  // namespace
+
 Status RunOnCpus(const std::vector<unsigned>& cpus) {
+  const std::string online = OnlineCpus();
+  if (const Result<std::vector<unsigned>> there = ParseCpuList(online); there.ok()) {
+    const auto missing = std::ranges::find_if(
+        cpus, [&](unsigned cpu) { return !std::ranges::binary_search(*there, cpu); });
+    if (missing != cpus.end()) {
+      return InvalidArgument("processor {} found, this machine has {}", *missing, online);
+    }
+  }
   cpu_set_t set;
   CPU_ZERO(&set);
   for (const unsigned cpu : cpus) CPU_SET(cpu, &set);

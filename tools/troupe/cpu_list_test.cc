@@ -41,7 +41,8 @@ TEST(CpuList, ThreadsThatBeginLaterRunThereToo) {
 }
 
 TEST(CpuList, ProcessorsThatAreNotThereAreRefused) {
-  EXPECT_THAT(RunOnCpus({CPU_SETSIZE - 1}).message(), testing::HasSubstr("processors 1023"));
+  EXPECT_THAT(RunOnCpus({CPU_SETSIZE - 1}).message(),
+              testing::StartsWith("processor 1023 found, this machine has 0"));
 }
 
 }  // namespace

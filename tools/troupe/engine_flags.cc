@@ -184,6 +184,10 @@ void EngineFlags::AddLossyOptions(Options& options) {
           "Lossy: replace missing experts of generated tokens by a chain of policies, such as "
           "smoe:alpha=0.3, buddies or drop:most-share=0.1, joined by +; `--substitute help` lists "
           "them; prompts stay exact (exact)")
+      .Check([](const std::string& text) -> Status {
+        if (text.find_first_of(",;") == std::string::npos) return OkStatus();
+        return InvalidArgument("'{}' found, expected one chain, its policies joined by +", text);
+      })
       .Answers("help", SubstitutionHelp)
       .Suggest({"exact", "help"})
       .Type("CHAIN");

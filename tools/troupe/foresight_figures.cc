@@ -2,11 +2,51 @@
 
 #include <fmt/core.h>
 
+#include <span>
+#include <string_view>
+
 namespace troupe {
 namespace {
 
+constexpr int kPrecisions[] = {70, 60, 50};  // %
+
 double PercentOfAll(std::uint64_t part, std::uint64_t all) {
   return all == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(all);
+}
+
+Json DistancesJson(std::span<const ChanceHistogram> distances) {
+  Json json = Json::Array();
+  for (const ChanceHistogram& histogram : distances) {
+    Json of_one = {{"misses", histogram.misses()}};
+    for (const int precision : kPrecisions) {
+      of_one[fmt::format("at_{}", precision)] = histogram.RecallAt(precision / 100.0);
+    }
+    Json said = Json::Array(), asked = Json::Array();
+    for (const ChanceHistogram::Bin& bin : histogram.bins()) {
+      said.push_back(bin.said);
+      asked.push_back(bin.asked);
+    }
+    of_one["said"] = std::move(said);
+    of_one["asked"] = std::move(asked);
+    json.push_back(std::move(of_one));
+  }
+  return json;
+}
+
+std::string RecallLine(std::string_view whose, std::span<const ChanceHistogram> distances) {
+  std::string line;
+  for (std::size_t i = 0; i < distances.size(); ++i) {
+    if (distances[i].misses() == 0) continue;
+    line += fmt::format("{}{} layer{}", line.empty() ? "" : "; ", i + 1, i == 0 ? "" : "s");
+    std::string_view between = " ";
+    for (const int precision : kPrecisions) {
+      line += fmt::format("{}{:.1f}", between, 100 * distances[i].RecallAt(precision / 100.0));
+      between = ", ";
+    }
+  }
+  if (line.empty()) return line;
+  return fmt::format("\n    {} token's misses foretold, % at a precision of 70, 60, 50 %: {}",
+                     whose, line);
 }
 
 }  // namespace
@@ -47,6 +87,15 @@ std::string ForesightFigures(const Foresight& foresight, std::uint64_t loads_ahe
                            figures.empty() ? "" : "; ", PercentOfAll(asked_for, loads_ahead));
   }
   return figures;
+}
+
+Json ToJson(const JudgedChances& chances) {
+  return {{"same_token", DistancesJson(chances.same_token)},
+          {"next_token", DistancesJson(chances.next_token)}};
+}
+
+std::string RecallFigures(const JudgedChances& chances) {
+  return RecallLine("same", chances.same_token) + RecallLine("next", chances.next_token);
 }
 
 std::string ForesightByDistance(const Foresight& foresight) {

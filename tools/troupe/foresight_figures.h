@@ -1,5 +1,5 @@
-// How well it was foreseen which experts have to be loaded (troupe::Foresight), as records and
-// lines of figures have it.
+// How well it was foreseen which experts have to be loaded (troupe::Foresight, and what came of
+// chances, JudgedChances), as records and lines of figures have it.
 #pragma once
 
 #include <troupe/foresight.h>
@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "expert/forecast/judged_chances.h"
 #include "troupe/json_record.h"
 
 namespace troupe {
@@ -21,5 +22,13 @@ std::string ForesightFigures(const Foresight& foresight, std::uint64_t loads_ahe
 
 // A line for each distance from which something was guessed.
 std::string ForesightByDistance(const Foresight& foresight);
+
+// Of each distance the misses, the recall at three precisions, and the histogram that they are of.
+Json ToJson(const JudgedChances& chances);
+
+// "same token's misses foretold, % at a precision of 70, 60, 50 %: 1 layer 76.0, 84.0, 90.0; 2
+// layers 70.1, ...": how many layers ahead. The next token's in a line of its own; nothing of what
+// has no figure. Each line follows a line's end.
+std::string RecallFigures(const JudgedChances& chances);
 
 }  // namespace troupe

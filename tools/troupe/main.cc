@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -142,16 +143,30 @@ int RunCommand(const CommandInfo& info, std::vector<std::string> arguments) {
   return Finish(RunGuarded(*command));
 }
 
+// What other programs call it.
+std::optional<std::string> OurNameFor(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"show", "inspect"},     {"start", "serve"},     {"server", "serve"},  {"chat", "run"},
+      {"generate", "run"},     {"remove", "rm"},       {"delete", "rm"},     {"benchmark", "bench"},
+      {"convert", "quantize"}, {"perplexity", "eval"}, {"download", "pull"}, {"models", "list"}};
+  const auto found =
+      std::ranges::find(kNames, name, &std::pair<std::string_view, std::string_view>::first);
+  return found == std::end(kNames) ? std::nullopt : std::optional(std::string(found->second));
+}
+
 // One line for a command that there is not.
 std::string NoCommand(const std::string& name) {
   std::vector<std::string> names;
   for (const CommandInfo& command : AllCommands()) names.emplace_back(command.name);
   if (name.starts_with('-')) names = {"--help", "--version"};
-  const std::optional<std::string> meant = DidYouMean(name, names);
-  const std::string hint = meant ? fmt::format("did you mean '{}'? The commands are", *meant)
-                                 : std::string("the commands are");
+  std::optional<std::string> meant = OurNameFor(name);
+  if (!meant) meant = DidYouMean(name, names);
   const std::string_view kind = name.starts_with('-') ? "option" : "command";
-  return fmt::format("there is no {} '{}'; {} {}", kind, name, hint, CommandNames());
+  if (meant) {
+    return fmt::format("there is no {} '{}'; did you mean '{}'? (see troupe --help)", kind, name,
+                       *meant);
+  }
+  return fmt::format("there is no {} '{}'; the commands are {}", kind, name, CommandNames());
 }
 
 int Main(std::vector<std::string> arguments) {
@@ -174,7 +189,7 @@ int Main(std::vector<std::string> arguments) {
     PrintHelp(stdout);
     return Finish(OkStatus());
   }
-  if (first == "--version") {
+  if (first == "--version" || first == "-V" || first == "version") {
     PrintVersion();
     return Finish(OkStatus());
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "troupe/did_you_mean.h"
+#include "troupe/foreign_options.h"
 
 namespace troupe {
 namespace {
@@ -23,16 +24,6 @@ struct Bound {
 struct EarlyAnswer {
   std::string text;
 };
-
-// What people ask of other programs that this one cannot do in any spelling; empty for other words.
-std::string_view WhyThereIsNone(std::string_view option) {
-  for (const std::string_view layers : {"-ngl", "--ngl", "--n-gpu-layers", "--gpu-layers"}) {
-    if (option == layers) {
-      return ": no layers go to a GPU here, processors compute them all; leave it out";
-    }
-  }
-  return {};
-}
 
 // CLI11's convention: an empty string is no complaint.
 CLI::Validator ValidatorOf(const Option::Judge& judge) {
@@ -124,6 +115,22 @@ class Binding {
     return given;
   }
 
+  // "-fa" would be read as -f and its value "a", and "-hf" as -h: of those of another program that
+  // are known, nobody means that. What may be another option's value is left alone.
+  std::optional<std::string> ForeignWithOneDash(const std::vector<std::string>& words) const {
+    for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+      const std::string name = NameIn(words[i]);
+      if (name.size() < kLeastWithOneDash || name[0] != '-' || name[1] == '-') continue;
+      const Option* const before = i > 0 ? options_.Find(words[i - 1]) : nullptr;
+      const bool is_value = before != nullptr && words[i - 1].starts_with('-') &&
+                            before->takes() != Option::Takes::kNothing;
+      if (is_value) continue;
+      const std::optional<std::string> hint = ForeignHint(options_, name);
+      if (hint) return fmt::format("there is no option {}{}", name, *hint);
+    }
+    return std::nullopt;
+  }
+
   // The one line for what CLI11 found wrong.
   std::string Explain(const CLI::ParseError& error, const std::vector<std::string>& words) const {
     const Binding& active = Active();
@@ -142,6 +149,11 @@ class Binding {
   }
 
  private:
+  static constexpr std::size_t kLeastWithOneDash = 3;  // a dash and two letters
+
+  // "--memory" in "--memory=6GiB".
+  static std::string NameIn(const std::string& word) { return word.substr(0, word.find('=')); }
+
   CLI::Option* Bind(const Option& option) {
     CLI::Option* parsed =
         option.takes() == Option::Takes::kNothing
@@ -173,16 +185,15 @@ class Binding {
   // "-ngl" is read as -n and its value "gl", or as several short options: of neither speaks who
   // meant an option of another program.
   std::optional<std::string> LongWithOneDash(const std::vector<std::string>& words) const {
-    constexpr std::size_t kLeast = 3;  // a dash and two letters
     for (const std::string& word : words) {
-      const std::string name = word.substr(0, word.find('='));
-      const bool letters = name.size() >= kLeast && name[0] == '-' &&
+      const std::string name = NameIn(word);
+      const bool letters = name.size() >= kLeastWithOneDash && name[0] == '-' &&
                            std::all_of(name.begin() + 1, name.end(), [](unsigned char c) {
                              return std::isalpha(c) != 0 || c == '-';
                            });
       if (!letters || name[1] == '-') continue;
-      const std::string_view why = WhyThereIsNone(name);
-      if (!why.empty()) return fmt::format("there is no option {}{}", name, why);
+      const std::optional<std::string> foreign = ForeignHint(options_, name);
+      if (foreign) return fmt::format("there is no option {}{}", name, *foreign);
       const std::optional<std::string> meant = Meant("-" + name);
       return fmt::format("there is no option {}{}", name,
                          meant ? fmt::format("; did you mean {}?", *meant)
@@ -198,7 +209,7 @@ class Binding {
     for (const Bound& bound : bound_) {
       if (!bound.option->long_name().empty()) options.push_back(bound.option->long_name());
     }
-    return DidYouMean(word.substr(0, word.find('=')), options);
+    return DidYouMean(NameIn(word), options);
   }
 
   std::vector<std::string> SubcommandNames() const {
@@ -213,8 +224,8 @@ class Binding {
         std::ranges::find_if(words, [](const auto& word) { return word.starts_with('-'); });
     const bool is_option = dashed != words.end();
     const std::string& word = is_option ? *dashed : words.front();
-    const std::string_view why = WhyThereIsNone(word.substr(0, word.find('=')));
-    if (!why.empty()) return fmt::format("there is no option {}{}", word, why);
+    const std::optional<std::string> foreign = ForeignHint(options_, NameIn(word));
+    if (foreign) return fmt::format("there is no option {}{}", NameIn(word), *foreign);
     const std::optional<std::string> meant = Meant(word);
     const std::string hint = meant ? fmt::format("; did you mean {}?", *meant) : "";
     if (is_option) return fmt::format("there is no option {}{}", word, hint);
@@ -276,6 +287,9 @@ ParsedLine ParseLine(Options& options, std::vector<std::string> arguments) {
   formatter->column_width(kColumnOfHelp);
   app.formatter(formatter);
   Binding binding(app, options);
+  if (const auto foreign = binding.ForeignWithOneDash(arguments)) {
+    return {.kind = ParsedLine::Kind::kMistake, .text = *foreign};
+  }
   const std::vector<std::string> words = arguments;
   std::ranges::reverse(arguments);  // CLI11 takes them from the back
   try {

@@ -134,6 +134,26 @@ TEST_F(ParseLineTest, LayersOnAGpuAreSaidToBeNone) {
   }
 }
 
+TEST_F(ParseLineTest, OptionsOfOtherProgramsAreToldByTheirNamesHere) {
+  EXPECT_EQ(Mistake({"m", "--n-predict", "5"}), "there is no option --n-predict; here it is -n");
+  EXPECT_EQ(Mistake({"m", "--n-predict=5"}), "there is no option --n-predict; here it is -n");
+  EXPECT_EQ(Mistake({"m", "-cnv"}), "there is no option -cnv; here it is --chat");
+  EXPECT_EQ(Mistake({"m", "-sys", "s"}), "there is no option -sys; here it is --system");
+  EXPECT_THAT(Mistake({"m", "--jinja"}), HasSubstr("there is no option --jinja: the model's own"));
+  EXPECT_EQ(Mistake({"m", "--temp", "1"}), "there is no option --temp");  // nor its like
+}
+
+TEST_F(ParseLineTest, OptionsOfOtherProgramsAreNotTakenForAShortOneAndItsValue) {
+  options_.Add("-f,--file", system_, "A file").Type("FILE");
+  EXPECT_THAT(Mistake({"m", "-fa"}), HasSubstr("there is no option -fa: attention"));
+  EXPECT_THAT(Mistake({"m", "-fa=on"}), HasSubstr("there is no option -fa: attention"));
+  EXPECT_THAT(Mistake({"m", "-hf", "o/r"}), HasSubstr("there is no option -hf: `troupe pull"));
+  EXPECT_EQ(Mistake({"m", "-f", "-fa"}), "");
+  EXPECT_EQ(system_, "-fa");
+  EXPECT_EQ(Mistake({"m", "-fab"}), "");
+  EXPECT_EQ(system_, "ab");
+}
+
 TEST_F(ParseLineTest, AnswersAQuestionInPlaceOfAValue) {
   EXPECT_EQ(Answer({"m", "--chain", "help"}), "chains\n");
   EXPECT_EQ(Mistake({"m", "--chain", "drop"}), "");

@@ -53,6 +53,11 @@ Option& Option::Suggest(std::vector<std::string> values) {
   return *this;
 }
 
+Option& Option::NamesModels() {
+  names_models_ = true;
+  return *this;
+}
+
 Option& Option::Excludes(std::string other) {
   excluded_.push_back(std::move(other));
   return *this;

@@ -37,6 +37,7 @@ class Option {
   Option& SeparatedBy(char separator);  // "1,2" are two values
   Option& OneOf(std::vector<std::string> choices);
   Option& Suggest(std::vector<std::string> values);  // some of the values there are, to complete
+  Option& NamesModels();                             // those that `troupe list` shows are values
   Option& Excludes(std::string other);               // "--other", by its long name
   Option& Needs(std::string other);
   Option& Check(Judge judge);  // of each value
@@ -61,6 +62,7 @@ class Option {
   char separator() const { return separator_; }  // 0: none
   const std::vector<std::string>& choices() const { return choices_; }
   const std::vector<std::string>& suggestions() const { return suggestions_; }
+  bool names_models() const { return names_models_; }
   const std::vector<std::string>& excluded() const { return excluded_; }
   const std::vector<std::string>& needed() const { return needed_; }
   const std::vector<Judge>& judges() const { return judges_; }
@@ -76,7 +78,7 @@ class Option {
   std::string help_, heading_, type_ = "VALUE";
   Takes takes_;
   Store store_;
-  bool required_ = false;
+  bool required_ = false, names_models_ = false;
   char separator_ = 0;
   std::vector<std::string> choices_, suggestions_, excluded_, needed_;
   std::vector<Judge> judges_;

@@ -64,8 +64,11 @@ TEST(OptionValue, IsTakenByEveryType) {
 
 TEST(OptionValue, SaysWhatWasFoundAndExpected) {
   EXPECT_EQ(Taken<std::uint32_t>("4294967296").status().message(),
-            "'4294967296' found, expected a whole number");
-  EXPECT_EQ(Taken<std::uint64_t>("-1").status().message(), "'-1' found, expected a whole number");
+            "'4294967296' found, expected at most 4294967295");
+  EXPECT_EQ(Taken<std::uint64_t>("-1").status().message(), "'-1' found, expected 0 or more");
+  EXPECT_EQ(Taken<std::uint64_t>("x").status().message(), "'x' found, expected a whole number");
+  EXPECT_EQ(Taken<std::int8_t>("-129").status().message(),
+            "'-129' found, expected a number from -128 to 127");
   EXPECT_FALSE(Taken<std::uint64_t>("18446744073709551616").ok());
   EXPECT_FALSE(Taken<int>("2147483648").ok());
   EXPECT_FALSE(Taken<int>("1.5").ok());

@@ -39,10 +39,12 @@ Status NoWholeNumber(const std::string& text) {
   return InvalidArgument("'{}' found, expected a whole number", text);
 }
 
-// Whether a strto* function took all of the text.
-bool TookAll(const std::string& text, const char* end) {
-  return !text.empty() && errno == 0 && end == text.data() + text.size();
+// Whether a strto* function took all of the text. What is out of its range is taken, too, and errno
+// says so.
+bool TookText(const std::string& text, const char* end) {
+  return !text.empty() && end == text.data() + text.size();
 }
+bool TookAll(const std::string& text, const char* end) { return TookText(text, end) && errno == 0; }
 
 }  // namespace
 
@@ -50,7 +52,10 @@ Result<std::int64_t> ParseSigned(const std::string& text, std::int64_t least, st
   char* end = nullptr;
   errno = 0;
   const long long value = std::strtoll(text.c_str(), &end, 0);
-  if (!TookAll(text, end) || value < least || value > most) return NoWholeNumber(text);
+  if (!TookText(text, end)) return NoWholeNumber(text);
+  if (errno != 0 || value < least || value > most) {
+    return InvalidArgument("'{}' found, expected a number from {} to {}", text, least, most);
+  }
   return value;
 }
 
@@ -59,7 +64,11 @@ Result<std::uint64_t> ParseUnsigned(const std::string& text, std::uint64_t most)
   errno = 0;
   const unsigned long long value = std::strtoull(text.c_str(), &end, 0);
   const bool negative = text.find('-') != std::string::npos;  // strtoull would wrap it round
-  if (negative || !TookAll(text, end) || value > most) return NoWholeNumber(text);
+  if (!TookText(text, end)) return NoWholeNumber(text);
+  if (negative) return InvalidArgument("'{}' found, expected 0 or more", text);
+  if (errno != 0 || value > most) {
+    return InvalidArgument("'{}' found, expected at most {}", text, most);
+  }
   return value;
 }
 
@@ -97,6 +106,7 @@ Status CheckSizeHasUnit(const std::string& text) {
   constexpr Bytes kLeastMeant = 1_MiB;
   const bool bare = text.find_first_not_of("0123456789.") == std::string::npos;
   TROUPE_ASSIGN_OR_RETURN(const Bytes size, ParseBytes(text));
+  if (size == Bytes()) return InvalidArgument("'{}' found, expected more than 0, as 6GiB", text);
   if (!bare || size >= kLeastMeant) return OkStatus();
   return InvalidArgument(
       "'{0}' found, which is {1}, expected a size with its unit: {0}MiB or {0}GiB?", text,

@@ -37,6 +37,7 @@ TEST(OptionValue, SizesThatLackTheirUnitAreRefusedWithTheUnitsThatWereMeant) {
   for (const char* fine : {"32MiB", "32k", "32 B", "1048576", "6442450944"}) {
     EXPECT_TRUE(CheckSizeHasUnit(fine).ok()) << fine;
   }
+  EXPECT_EQ(CheckSizeHasUnit("0").message(), "'0' found, expected more than 0, as 6GiB");
   EXPECT_THAT(CheckSizeHasUnit("6 parsecs").message(), HasSubstr("is not a size"));
 }
 

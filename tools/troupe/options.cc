@@ -45,7 +45,7 @@ Option& AddModelOption(Options& options, const std::string& names, std::string& 
     TROUPE_ASSIGN_OR_RETURN(path, ModelPathFor(text));
     return OkStatus();
   };
-  return options.AddParsed(names, take, help).Type("FILE");
+  return options.AddParsed(names, take, help).NamesModels().Type("FILE");
 }
 
 Option& AddOutputOption(Options& options, const std::string& names, std::string& path,

@@ -87,7 +87,7 @@ using SampleValue = std::function<std::optional<double>(const TimelineSample&)>;
 // Samples joined into windows: a line that can be read.
 LineChart OverTime(std::span<const SimulatedMethod> runs, LineChart chart,
                    const SampleValue& value) {
-  chart.x_label = "seconds";
+  chart.x_label = "time since the start, s";
   chart.dots = false;
   for (const SimulatedMethod& run : runs) {
     LineSeries series{.name = run.method};
@@ -113,7 +113,7 @@ LineChart LatencyChart(std::span<const SimulatedMethod> runs, const std::string&
   return OverTime(runs,
                   {.title = "Time of a prompt",
                    .subtitle = title + ", mean of those that end at about the same time",
-                   .y_label = "seconds",
+                   .y_label = "time of a prompt, s",
                    .y_least = 0.0},
                   [](const TimelineSample& s) -> std::optional<double> {
                     if (s.answered == 0) return std::nullopt;

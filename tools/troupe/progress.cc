@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "troupe/terminal_kind.h"
+
 namespace troupe {
 namespace {
 
@@ -16,8 +18,13 @@ constexpr int kWidth = 30;
 
 }  // namespace
 
+std::string TimeLeftText(double part, double seconds) {
+  if (part <= 0) return "";
+  return fmt::format("{:.0f} s left", seconds * (1 - std::min(part, 1.0)) / part);
+}
+
 ProgressBar::ProgressBar(std::string what)
-    : what_(std::move(what)), is_terminal_(::isatty(STDERR_FILENO) == 1), next_draw_(kFirstDraw) {}
+    : what_(std::move(what)), is_terminal_(TakesEscapes(STDERR_FILENO)), next_draw_(kFirstDraw) {}
 
 bool ProgressBar::IsDue() {
   if (!is_terminal_ || since_start_.Seconds() < next_draw_) return false;
@@ -51,15 +58,14 @@ void ProgressBar::UpdateTransfer(Bytes here, Bytes total) {
 }
 
 void ProgressBar::Draw(double part, const std::string& amount) {
-  const double left = part > 0 ? since_start_.Seconds() * (1 - part) / part : 0.0;
-  Draw(part, amount, fmt::format("{:.0f} s left", left));
+  Draw(part, amount, TimeLeftText(part, since_start_.Seconds()));
 }
 
 void ProgressBar::Draw(double part, const std::string& amount, const std::string& left) {
   drawn_ = true;
   const int filled = static_cast<int>(std::clamp(part, 0.0, 1.0) * kWidth);
-  fmt::print(stderr, "\r\x1b[K{} [{:#<{}}{:.<{}}] {:3.0f}%  {}, {}", what_, "", filled, "",
-             kWidth - filled, 100 * part, amount, left);
+  fmt::print(stderr, "\r\x1b[K{} [{:#<{}}{:.<{}}] {:3.0f}%  {}{}{}", what_, "", filled, "",
+             kWidth - filled, 100 * part, amount, left.empty() ? "" : ", ", left);
   std::fflush(stderr);
 }
 

@@ -1,4 +1,4 @@
-// A progress bar on stderr for work that takes more than a second. Silent if stderr is no terminal,
+// A progress bar on stderr for work that takes more than a second. Silent if stderr is no terminal
 // and wiped when the work ends, so that neither a pipe nor a log ever sees it.
 #pragma once
 
@@ -11,6 +11,9 @@
 #include "troupe/transfer_speed.h"
 
 namespace troupe {
+
+// "12 s left", where the part that is done took `seconds`; empty before any is.
+std::string TimeLeftText(double part, double seconds);
 
 class ProgressBar {
  public:

@@ -1,5 +1,6 @@
 #include "troupe/prompt_input.h"
 
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +9,18 @@
 #include "troupe/text_input.h"
 
 namespace troupe {
+namespace {
+
+// Whether standard input is a pipe or a file of which something is left to read, now.
+bool HasUnreadInput() {
+  struct stat facts = {};
+  if (::fstat(STDIN_FILENO, &facts) != 0) return false;
+  if (S_ISREG(facts.st_mode)) return ::lseek(STDIN_FILENO, 0, SEEK_CUR) < facts.st_size;
+  int waiting = 0;
+  return S_ISFIFO(facts.st_mode) && ::ioctl(STDIN_FILENO, FIONREAD, &waiting) == 0 && waiting > 0;
+}
+
+}  // namespace
 
 void PromptInput::AddTo(Options& options) {
   options.Add("-p,--prompt", prompt_, "Text to continue; with --chat the first message")
@@ -17,7 +30,10 @@ void PromptInput::AddTo(Options& options) {
            "Read the prompt from a file (- for standard input, which needs no option where it is a "
            "pipe)")
       .Type("FILE");
-  options.Add("--prompt-ids", ids_, "Prompt as exact token ids: 1,306,…").Type("IDS");
+  options
+      .Add("--prompt-ids", ids_,
+           "Prompt as exact token ids, with commas or blanks between: 1,306,…")
+      .Type("IDS");
 }
 
 void PromptInput::AddArgumentTo(Options& options) {
@@ -43,6 +59,11 @@ bool PromptInput::IsPiped() {
   struct stat facts = {};
   if (::fstat(STDIN_FILENO, &facts) != 0) return false;
   return S_ISFIFO(facts.st_mode) || S_ISREG(facts.st_mode) || S_ISSOCK(facts.st_mode);
+}
+
+void PromptInput::NoteWhatIsNotRead() const {
+  if (!given() || file_ == "-" || !HasUnreadInput()) return;
+  Remark("note: what is piped in is not read, as a prompt is given\n");
 }
 
 bool PromptInput::IsTerminal() { return ::isatty(STDIN_FILENO) == 1; }

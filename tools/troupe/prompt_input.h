@@ -24,6 +24,8 @@ class PromptInput {
   // Standard input is a file or a pipe: where nothing is given, that is the prompt.
   static bool IsPiped();
   static bool IsTerminal();  // standard input: somebody types
+  // Where a prompt is given and another is piped in: that it is not read.
+  void NoteWhatIsNotRead() const;
 
   // What is shown before the answer: the prompt of the command line alone.
   std::string_view shown() const { return prompt() ? std::string_view(*prompt()) : ""; }

@@ -90,6 +90,7 @@ std::string Row(const ReplayReport& report, const ReplayOutcome& outcome) {
   const std::string foresight =
       ForesightFigures(r.prefetch.foresight, r.prefetch.loads, r.prefetch.useful + r.prefetch.late);
   if (!foresight.empty()) row += fmt::format("\n    {}", foresight);
+  row += RecallFigures(r.prefetch.chances);
   if (r.elsewhere > 0) {
     row += fmt::format("\n    second lane: {:.2f} misses a token",
                        PerToken(static_cast<double>(r.elsewhere), r));
@@ -168,6 +169,7 @@ Json ToJson(const ReplayReport& report, const ReplayOutcome& outcome) {
                       {"wasted", r.prefetch.wasted},   {"asked", r.prefetch.asked},
                       {"guessed", r.prefetch.guessed}, {"expected", r.prefetch.expected}};
   json["prefetch"]["foresight"] = ToJson(r.prefetch.foresight);
+  if (r.prefetch.chances.any()) json["prefetch"]["chances"] = ToJson(r.prefetch.chances);
   Json layers = Json::Array();
   for (const ReplayCounts& layer : r.layers) layers.push_back(layer.HitRate());
   json["hit_rate_by_layer"] = std::move(layers);

@@ -37,6 +37,9 @@ std::vector<std::string> ReplaySubstitutionFlags::specs() const {
 Status ReplaySubstitutionFlags::CheckUsage() const {
   bool wanted = false;
   for (const std::string& spec : specs_) {
+    if (spec.find(';') != std::string::npos) {
+      return InvalidArgument("--substitute: '{}' found: chains are separated by commas", spec);
+    }
     const SubstitutionMaterial any{.buddies = std::make_shared<const BuddyLists>()};
     const Result<SubstitutionChain> chain = ParseSubstitution(spec, any);
     if (!chain.ok()) return InvalidArgument("--substitute: {}", chain.status().message());

@@ -161,6 +161,7 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt, const Samp
     record["substitution_links"] = LinkCounts(offload->substitution);
     record["cache_policy"] = offload->policy;
     record["evictions"] = offload->cache.evictions;
+    record["shielded"] = offload->shielded;
     record["read_retries"] = offload->loads.retries;
     record["compared_bytes"] = offload->loads.compared_bytes;
     record["compared_early_bytes"] = offload->loads.compared_early;
@@ -169,6 +170,8 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt, const Samp
       record["predictor"] = offload->prefetch->predictor;
       record["governor_rests"] = offload->prefetch->governor_rests;
       record["prefetch_wasted_share"] = offload->prefetch->wasted_share;
+      const JudgedChances& chances = offload->prefetch->stats.chances;
+      if (chances.any()) record["chances"] = ToJson(chances);
     }
   }
   record["threads"] = plan.threads;

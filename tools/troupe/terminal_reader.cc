@@ -18,8 +18,10 @@
 #include <utility>
 
 #include "text/utf8.h"
+#include "troupe/chat_command.h"
 #include "troupe/interrupt.h"
 #include "troupe/remark.h"
+#include "troupe/terminal_kind.h"
 #include "troupe/typed_characters.h"
 
 namespace troupe {
@@ -50,7 +52,8 @@ class TerminalReader::Editor {
     ::el_wset(editor_.get(), EL_GETCFN, GetCharacter);
     ::el_wset(editor_.get(), EL_PROMPT, Prompt);
     ::el_wset(editor_.get(), EL_EDITOR, L"emacs");
-    ::el_wset(editor_.get(), EL_BIND, L"^I", L"ed-insert", nullptr);
+    ::el_wset(editor_.get(), EL_ADDFN, L"troupe-complete", L"Complete a command", Complete);
+    ::el_wset(editor_.get(), EL_BIND, L"^I", L"troupe-complete", nullptr);
     ::el_wset(editor_.get(), EL_BIND, L"^R", L"em-inc-search-prev", nullptr);
     ::el_wset(editor_.get(), EL_HIST, ::history_w, history_.get());
     HistEventW event;
@@ -102,6 +105,20 @@ class TerminalReader::Editor {
     return Of(editor).lines_.open() ? further : first;
   }
 
+  // Tab: behind the beginning of a command the rest of it, else itself.
+  static unsigned char Complete(EditLine* editor, wint_t /*character*/) {
+    const LineInfoW* const line = ::el_wline(editor);
+    std::string typed;
+    for (const wchar_t* c = line->buffer; c != line->cursor; ++c) {
+      AppendUtf8(static_cast<char32_t>(*c), typed);
+    }
+    const bool at_end = line->cursor == line->lastchar && !Of(editor).lines_.open();
+    const std::optional<std::string> rest = at_end ? RestOfCommand(typed) : std::nullopt;
+    if (rest && rest->empty()) return CC_REFRESH_BEEP;  // it may become several
+    const std::wstring inserted = rest ? std::wstring(rest->begin(), rest->end()) : L"\t";
+    return ::el_winsertstr(editor, inserted.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+  }
+
   static int GetCharacter(EditLine* editor, wchar_t* character) {
     return Of(editor).Get(*character);
   }
@@ -147,10 +164,10 @@ class TerminalReader::Editor {
     ::el_resize(editor_.get());
     // Before the prompt is there: who sees it may type Ctrl-D.
     ::el_wset(editor_.get(), EL_PREP_TERM, 1);
-    Remark("{}", TypedCharacters::kPasteOn);
+    if (marks_pastes_) Remark("{}", TypedCharacters::kPasteOn);
     int count = 0;
     const wchar_t* const typed = ::el_wgets(editor_.get(), &count);
-    Remark("{}", TypedCharacters::kPasteOff);
+    if (marks_pastes_) Remark("{}", TypedCharacters::kPasteOff);
     if (interrupted_) {
       typed_.Clear();
       Remark("\n");
@@ -177,6 +194,7 @@ class TerminalReader::Editor {
   std::string history_path_;
   MessageLines lines_;
   TypedCharacters typed_;
+  const bool marks_pastes_ = TakesEscapes(STDERR_FILENO);
   std::size_t bytes_ = 0;  // characters of this message so far
   bool interrupted_ = false;
   std::unique_ptr<HistoryW, EndHistory> history_;

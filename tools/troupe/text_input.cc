@@ -24,8 +24,9 @@ Result<std::vector<TokenId>> ParseTokenIds(const std::string& text) {
     const bool ends_well = next == end || *next == ',' || IsBlank(*next);
     if (error != std::errc() || !ends_well || id < 0) {
       const std::size_t shown = std::min<std::size_t>(12, static_cast<std::size_t>(end - at));
-      return InvalidArgument("token ids, place {}: found '{}', expected a number and a comma",
-                             at - begin, std::string_view(at, shown));
+      return InvalidArgument(
+          "token ids, place {}: found '{}', expected a number and a comma or blank", at - begin,
+          std::string_view(at, shown));
     }
     ids.push_back(id);
     at = skip_blanks(next);

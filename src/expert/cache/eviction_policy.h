@@ -39,6 +39,8 @@ class EvictionPolicy {
   // Index of the one to give up among candidates, of which there is at least one. The answer
   // depends on the set and on what was seen before, not on the candidates' order.
   virtual std::size_t Choose(std::span<const ExpertId> candidates) = 0;
+  // Choices that fell on another because the layer under way had asked for the one that was due.
+  virtual std::uint64_t shielded() const { return 0; }
 
   // For a policy that keeps its experts in the order in which it would give them up, and need not
   // compare all candidates: of those that `evictable` marks (by ExpertGrid::Index), in one layer or

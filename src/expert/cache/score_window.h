@@ -26,8 +26,7 @@ class ScoreWindow final : public EvictionPolicy {
   std::size_t Choose(std::span<const ExpertId> candidates) override;
 
   double MeanScore(ExpertId id) const;
-  // Choices in which a shielded expert would have been the least.
-  std::uint64_t shielded() const { return shielded_; }
+  std::uint64_t shielded() const override { return shielded_; }
 
  private:
   struct Layer {

@@ -20,11 +20,14 @@ Bytes MissForecast::BytesFor(ExpertGrid grid) {
   // From each distance of each layer ahead, and some that are used again.
   const std::size_t lists = std::size_t{ScoreMap::kMostReach} * (ScoreMap::kMostReach + 1);
   return ScoreMap::BytesFor(grid) + ExpertPopularity::BytesFor(grid) +
-         Bytes(lists * grid.experts * sizeof(Predicted) + 2 * grid.experts * sizeof(float));
+         Bytes(lists * grid.experts * sizeof(Predicted) + 2 * grid.experts * sizeof(float) +
+               sizeof(JudgedChances));
 }
 
-MissForecast::MissForecast(const ExpertCache& cache, std::uint32_t experts_per_token)
+MissForecast::MissForecast(const ExpertCache& cache, const AheadLoads& loads,
+                           std::uint32_t experts_per_token)
     : cache_(cache),
+      loads_(loads),
       grid_(cache.shape().grid),
       experts_per_token_(std::max(1u, experts_per_token)),
       map_(grid_, experts_per_token_),
@@ -35,6 +38,7 @@ MissForecast::MissForecast(const ExpertCache& cache, std::uint32_t experts_per_t
 
 void MissForecast::OnOtherAsk(std::uint32_t layer, std::span<const ExpertDemand> demands) {
   ++asks_;
+  asked_layer_ = layer;
   popularity_.OnAsked(layer, demands);
 }
 
@@ -49,9 +53,11 @@ MissForecast::Judged MissForecast::OnLayerAsks(std::uint32_t layer,
   Judged judged;
   for (const List& list : lists_) {
     if (list.due != asks_ || list.layer != layer) continue;
-    judged = {.any = true};
+    judged = {};  // the latest forecast counts
+    auto& histograms = list.next_token ? judged_.next_token : judged_.same_token;
     for (std::uint32_t e = 0; e < grid_.experts; ++e) {
       const Predicted& predicted = list.experts[e];
+      if (predicted.to_load) histograms[list.ahead - 1].Count(predicted.bin, asked[e]);
       if (predicted.was_absent) chance_.Learn(list.ahead, predicted.signs, asked[e]);
       if (predicted.chance < kNamed) continue;
       said.push_back({.expert = e,
@@ -117,6 +123,7 @@ MissForecast::List& MissForecast::AddList(std::uint32_t layer, std::uint32_t ahe
   list.due = asks_ + ahead;
   list.layer = layer;
   list.ahead = ahead;
+  list.next_token = layer <= asked_layer_;
   list.made = asked_at_;
   list.experts.assign(grid_.experts, {});
   for (std::uint32_t e = 0; e < grid_.experts; ++e) {
@@ -124,6 +131,7 @@ MissForecast::List& MissForecast::AddList(std::uint32_t layer, std::uint32_t ahe
     popularity_.Describe({layer, e}, predicted.signs);
     predicted.signs.logit = predicted.signs.popularity;
     predicted.was_absent = cache_.Find({layer, e}) == Residence::kAbsent;
+    predicted.to_load = predicted.was_absent || loads_.Has({layer, e});
   }
   return list;
 }
@@ -166,8 +174,10 @@ void MissForecast::HearGate(std::uint32_t layer, std::uint32_t ahead, const Gate
 void MissForecast::Weigh(List& list) {
   for (Predicted& predicted : list.experts) {
     const ExpertSigns& signs = predicted.signs;
+    const double of_load = predicted.to_load ? chance_.Of(list.ahead, signs) : 0;
+    predicted.bin = static_cast<std::uint8_t>(ChanceHistogram::BinOf(of_load));
     predicted.chance = predicted.was_absent
-                           ? chance_.Of(list.ahead, signs)
+                           ? of_load
                            : ChanceOfLogit(signs.has_gate ? 2 * signs.gate : signs.logit);
   }
 }

@@ -12,9 +12,11 @@
 
 #include "base/clock.h"
 #include "expert/cache/expert_cache.h"
+#include "expert/forecast/judged_chances.h"
 #include "expert/forecast/miss_chance.h"
 #include "expert/forecast/predictor.h"
 #include "expert/forecast/score_map.h"
+#include "expert/prefetch/ahead_loads.h"
 #include "expert/prefetch/foresight_count.h"
 
 namespace troupe {
@@ -26,12 +28,17 @@ class MissForecast {
     double chance = 0;
     bool was_absent = false;  // when it was predicted
     bool no_slot = false;     // its load found none
+    // It was absent or had been read ahead: if the layer asks for it, it has to be loaded. What
+    // chance it was given as such, as a bin of a histogram.
+    bool to_load = false;
+    std::uint8_t bin = 0;
   };
   // What was predicted of a layer from one distance.
   struct List {
     std::uint64_t due = 0;  // the ask that it is about, counted from the first one
     std::uint32_t layer = 0;
     std::uint32_t ahead = 0;
+    bool next_token = false;  // it lies past the token's end
     Nanos made = 0;
     std::vector<Predicted> experts = {};
   };
@@ -40,8 +47,8 @@ class MissForecast {
 
   static Bytes BytesFor(ExpertGrid grid);
 
-  // The cache must outlive it.
-  MissForecast(const ExpertCache& cache, std::uint32_t experts_per_token);
+  // The cache, and the book of what is read ahead by these forecasts, must outlive it.
+  MissForecast(const ExpertCache& cache, const AheadLoads& loads, std::uint32_t experts_per_token);
 
   void OnPassBegins(const PassFacts& pass) { map_.OnPassBegins(pass); }
   void OnScores(std::uint32_t layer, std::span<const float> scores) {
@@ -51,10 +58,8 @@ class MissForecast {
   // A layer asks, in a pass that nothing is predicted of.
   void OnOtherAsk(std::uint32_t layer, std::span<const ExpertDemand> demands);
   // A layer asks: what was said of it is learned from, and told. Lists are the next layers' then.
-  // Returns how many of the demands were predicted, and how many with odds of a half or more;
-  // nobody predicted any: none.
+  // Returns how many of the demands were predicted, and how many with odds of a half or more.
   struct Judged {
-    bool any = false;
     std::uint32_t named = 0, likely = 0;
   };
   Judged OnLayerAsks(std::uint32_t layer, std::span<const ExpertDemand> demands, Nanos now,
@@ -66,6 +71,8 @@ class MissForecast {
   void Forget() { lists_.clear(); }
 
   std::uint32_t reach() const { return map_.reach(); }
+  // What came of the chances of experts that had to be loaded, whatever was begun of them.
+  const JudgedChances& judged() const { return judged_; }
   // The ask that comes next is this one plus one.
   std::uint64_t asks() const { return asks_; }
   std::span<const List> lists() const { return lists_; }
@@ -82,6 +89,7 @@ class MissForecast {
   void Weigh(List& list);
 
   const ExpertCache& cache_;
+  const AheadLoads& loads_;
   ExpertGrid grid_;
   std::uint32_t experts_per_token_;
   ScoreMap map_;
@@ -91,7 +99,9 @@ class MissForecast {
   std::vector<List> lists_;  // in the order in which they were made
   std::vector<List> spare_;
   std::vector<float> joined_logits_, sorted_;  // of a forecast
+  JudgedChances judged_;
   std::uint64_t asks_ = 0;
+  std::uint32_t asked_layer_ = 0;  // the last of them
   Nanos asked_at_ = 0;
 };
 

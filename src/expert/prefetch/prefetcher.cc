@@ -88,9 +88,10 @@ void Prefetcher::Judge(std::uint32_t layer, std::span<const ExpertDemand> demand
         odds_.OnOutcome(list.ahead, PlaceOfRow(place), asked(listed.guess.expert));
     }
   }
+  // All of them, or what nobody guessed would look as if it had been foreseen.
+  stats_.asked += demands.size();
   const List* latest = LatestFor(layer);
   if (latest == nullptr || latest->ahead == 0) return;
-  stats_.asked += demands.size();
   for (const Listed& listed : latest->guesses) {
     if (!asked(listed.guess.expert)) continue;
     ++stats_.guessed;

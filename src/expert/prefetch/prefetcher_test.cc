@@ -110,7 +110,17 @@ TEST_F(PrefetcherTest, ALaterForecastTakesAnEarlierOnesPlace) {
   EXPECT_EQ(prefetcher_.Next(0), (ExpertId{2, 3}));
   EXPECT_FALSE(prefetcher_.IsWanted({2, 2}));
   Ask(2, {3});
-  EXPECT_EQ(prefetcher_.stats().asked, 1u);
+  EXPECT_EQ(prefetcher_.stats().asked, 5u);
+  EXPECT_EQ(prefetcher_.stats().guessed, 1u);
+}
+
+TEST_F(PrefetcherTest, WhatNobodyGuessedIsCountedAmongWhatWasAskedFor) {
+  Ask(0, {0, 1});  // of a first layer nothing is guessed
+  guesses_ = {{.expert = 3, .expected = true}};
+  prefetcher_.OnForecast(1, 1, {});
+  Ask(1, {3, 4});
+  Ask(2, {0});  // nobody made a forecast of it, as while a governor rests
+  EXPECT_EQ(prefetcher_.stats().asked, 5u);
   EXPECT_EQ(prefetcher_.stats().guessed, 1u);
 }
 
@@ -159,7 +169,7 @@ TEST_F(PrefetcherTest, EveryLoadEndsInOneOfFourWays) {
   EXPECT_EQ(stats.cancelled, 1u);
   EXPECT_EQ(stats.wasted + prefetcher_.waiting(), 2u);
   EXPECT_EQ(stats.loads, 4u);
-  EXPECT_EQ(stats.asked, 2u);
+  EXPECT_EQ(stats.asked, 4u);  // with the first layer's two
   EXPECT_EQ(stats.guessed, 1u);
   EXPECT_EQ(stats.expected, 1u);
 }
@@ -343,7 +353,8 @@ TEST_F(PrefetcherTest, ALongPromptWantsAllOfItsFirstLayerBeforeItAsks) {
   const std::vector<ExpertDemand> demands = {{.expert = 0, .tokens = 12}};
   prefetcher_.OnLayerAsks({0, demands}, 1);
   EXPECT_EQ(prefetcher_.Next(0), std::nullopt);
-  EXPECT_EQ(prefetcher_.stats().asked, 0u);  // it was no guess
+  EXPECT_EQ(prefetcher_.stats().guessed, 0u);  // it was no guess
+  EXPECT_EQ(prefetcher_.stats().asked, 1u);
 }
 
 TEST_F(PrefetcherTest, OfAPromptNoMoreLayersAreLoadedThanTheCacheHolds) {

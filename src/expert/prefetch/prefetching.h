@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "expert/cache/expert_cache.h"
+#include "expert/forecast/judged_chances.h"
 #include "expert/forecast/predictor.h"
 #include "expert/layer_choices.h"
 #include "expert/pass_facts.h"
@@ -25,8 +26,8 @@ struct PrefetchStats {
   std::uint64_t late = 0;       // asked for on their way
   std::uint64_t cancelled = 0;  // called off before all of it was read
   std::uint64_t wasted = 0;     // evicted or failed unasked
-  // Experts asked for by layers that a guess was made for, and those of them that were in the last
-  // guess before.
+  // Experts asked for by layers, and those of them that were in the last guess before. Most have
+  // none of a first layer, nor while a governor rests.
   std::uint64_t asked = 0;
   std::uint64_t guessed = 0;
   std::uint64_t expected = 0;  // of the guessed: not only as likely further ones
@@ -35,8 +36,11 @@ struct PrefetchStats {
   std::uint64_t drafts_begun = 0;
   std::uint64_t drafts_used = 0;
   Foresight foresight;
+  // Of a whole engine: to divide it among requests, as foresight is, would cost each pass more than
+  // it tells.
+  JudgedChances chances;
 
-  // All but its foresight, which is counted for both together.
+  // All but foresight and chances, which are counted for both together.
   void AddCounts(const PrefetchStats& other) {
     loads += other.loads;
     useful += other.useful;

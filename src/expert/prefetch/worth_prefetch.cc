@@ -70,8 +70,8 @@ WorthPrefetch::WorthPrefetch(ExpertCache& cache, std::uint32_t experts_per_token
     : cache_(cache),
       grid_(cache.shape().grid),
       prompts_(std::move(prompts)),
-      forecast_(cache, experts_per_token),
       loads_(grid_),
+      forecast_(cache, loads_, experts_per_token),
       pace_{.regret = kFirstPrice} {
   TROUPE_CHECK(prompts_ != nullptr);
 }
@@ -121,7 +121,7 @@ void WorthPrefetch::OnLayerAsks(const LayerChoices& choices, Nanos now) {
   joined_ = 0;
   const MissForecast::Judged judged = forecast_.OnLayerAsks(layer_, demands, now, said_);
   foresight_.OnLayerAsks(demands, said_, now);
-  stats_.asked += judged.any ? demands.size() : 0;
+  stats_.asked += demands.size();  // foreseen or not
   stats_.guessed += judged.named;
   stats_.expected += judged.likely;
 }
@@ -286,6 +286,7 @@ PrefetchStats WorthPrefetch::stats() const {
   PrefetchStats stats = prompts_->stats();
   stats.AddCounts(stats_);
   stats.foresight = foresight_.sums();
+  stats.chances = forecast_.judged();
   return stats;
 }
 

@@ -84,10 +84,10 @@ class WorthPrefetch final : public Prefetching {
   ExpertCache& cache_;
   ExpertGrid grid_;
   std::unique_ptr<Prefetcher> prompts_;
+  AheadLoads loads_;
   MissForecast forecast_;
 
   std::vector<ExpertCache::Pin> kept_;
-  AheadLoads loads_;
   PrefetchStats stats_;
   ForesightCount foresight_;
   std::vector<SaidOfExpert> said_;

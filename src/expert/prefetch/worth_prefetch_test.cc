@@ -118,6 +118,12 @@ TEST_F(WorthPrefetchTest, ReadsWhatScoresPredictAndMissesGoAway) {
   EXPECT_GT(stats.foresight.from[1].named, 0u);
 }
 
+TEST_F(WorthPrefetchTest, CountsEverythingThatWasAskedForWhetherPredictedOrNot) {
+  Tokens(1);
+  EXPECT_EQ(prefetch_->stats().asked, kWorthGrid.layers);
+  EXPECT_LT(prefetch_->stats().guessed, kWorthGrid.layers);  // of the first ask nothing is known
+}
+
 TEST_F(WorthPrefetchTest, NothingIsReadOnALinkThatDemandKeepsBusy) {
   Open(12);
   Tokens(300);

@@ -7,44 +7,22 @@
 #include <memory>
 
 #include "expert/substitution/buddy_lists.h"
-#include "expert/substitution/substitution_policy.h"
-#include "expert/substitution/token_entropy.h"
+#include "expert/substitution/substitution_gates.h"
 
 namespace troupe {
-
-// The different experts that a pass asks a layer for.
-struct AskedExperts {
-  std::uint32_t all = 0, missing = 0;
-
-  double MissingShare() const {
-    return all == 0 ? 0 : static_cast<double>(missing) / all;
-  }  // delta, Eq. 2
-};
-AskedExperts CountAsked(const LayerAnswers& layer);
 
 class Buddies final : public SubstitutionPolicy {
  public:
   struct Options {
-    double tau = 0.5;                       // replaces only in tokens of more entropy; 1: in none
-    std::vector<double> tau_by_layer = {};  // instead of tau; empty: the same everywhere
-    double temperature = 1;
-    double gamma = 2;   // nor in tokens whose first leads by so much; 2: in all
-    double beta = 1.5;  // nor in passes that miss such a share of their experts; above 1: in all
-    // Instead of beta: nor in passes of which a layer misses at most this number of experts, which
-    // may be transferred for it; 0: beta decides.
-    std::uint32_t budget = 0;
+    SubstitutionGates::Options gates = {.tau = 0.5};
     std::uint32_t rho = 3;    // slots a token that are replaced, whoever replaces them
     std::uint32_t rank = 16;  // of a list, how many are looked at: H
     double eta = 0;           // how much the token's own score of a buddy counts
-    double kappa = 0;         // how much a hop to it costs
     // The token's slots from the best to the least, as printed; else the least first, so that rho
     // is spent where it costs least.
     bool best_first = false;
   };
   struct Counts {
-    std::uint64_t beta_closed = 0;    // layers of passes
-    std::uint64_t tau_closed = 0;     // tokens with missing experts
-    std::uint64_t gamma_closed = 0;   // such tokens that tau let pass
     std::uint64_t rho_closed = 0;     // slots
     std::uint64_t no_list = 0;        // slots whose expert has no buddies
     std::uint64_t none_resident = 0;  // slots none of whose buddies was there and free
@@ -62,14 +40,14 @@ class Buddies final : public SubstitutionPolicy {
   double BorderShare() const override { return kAnyScore; }
   std::vector<NamedCount> counts() const override;
   const Counts& count() const { return counts_; }
+  const SubstitutionGates& gates() const { return gates_; }
 
  private:
-  bool PassMayChange(const AskedExperts& asked) const;
-  bool TokenMayChange(const RoutedLayer& routed, std::size_t token);
   void AnswerSlot(LayerAnswers& layer, std::size_t token, std::uint32_t slot);
 
   std::shared_ptr<const BuddyLists> lists_;
   Options options_;
+  SubstitutionGates gates_;
   Counts counts_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "expert/substitution/routed_layer_for_test.h"
+#include "expert/substitution/token_entropy.h"
 #include "testing/test_seed.h"
 
 namespace troupe {
@@ -15,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 
 // All gates open.
-Buddies::Options Open() { return {.tau = -1, .beta = 2, .rho = kNoLimit}; }
+Buddies::Options Open() { return {.gates = {.tau = -1, .beta = 2}, .rho = kNoLimit}; }
 
 std::shared_ptr<BuddyLists> NoLists(std::uint32_t experts) {
   auto lists = std::make_shared<BuddyLists>();
@@ -27,6 +28,7 @@ std::shared_ptr<BuddyLists> NoLists(std::uint32_t experts) {
 struct AnsweredByBuddies {
   std::vector<SlotAnswer> answers;
   Buddies::Counts counts;
+  SubstitutionGates::Counts gates;
 };
 
 AnsweredByBuddies Replace(const LayerForTest& layer, std::shared_ptr<const BuddyLists> lists,
@@ -38,7 +40,7 @@ AnsweredByBuddies Replace(const LayerForTest& layer, std::shared_ptr<const Buddy
   SubstitutionChain chain(std::move(links));
   const RoutedLayer view = layer.View();
   const auto answers = chain.Answer(view);
-  return {{answers.begin(), answers.end()}, watched.count()};
+  return {{answers.begin(), answers.end()}, watched.count(), watched.gates().count()};
 }
 
 // A token that chooses 0, 1, 2 of six experts, in this order.
@@ -58,13 +60,13 @@ TEST(BuddiesTest, WalksSlotsAndListsAsAlgorithm1Prints) {
   Buddies::Options options = Open();
   options.best_first = true;
   // 0 skips 1, which is the token's already, and takes 3; 1 finds 3 taken and takes 4; 2 takes 5.
-  const auto [answers, counts] = Replace(ThreeOfSix({3, 4, 5}), ListsOfThree(), options);
+  const auto [answers, counts, gates] = Replace(ThreeOfSix({3, 4, 5}), ListsOfThree(), options);
   EXPECT_THAT(ExpertsOf(answers), ElementsAre(3, 4, 5));
   EXPECT_EQ(counts.substituted, 3u);
 }
 
 TEST(BuddiesTest, OrFromTheLeastSlotUp) {
-  const auto [answers, counts] = Replace(ThreeOfSix({3, 4, 5}), ListsOfThree(), Open());
+  const auto [answers, counts, gates] = Replace(ThreeOfSix({3, 4, 5}), ListsOfThree(), Open());
   EXPECT_THAT(ExpertsOf(answers), ElementsAre(0, 4, 3));
   EXPECT_EQ(counts.substituted, 2u);
   EXPECT_EQ(counts.none_resident, 1u);
@@ -79,7 +81,7 @@ TEST(BuddiesTest, ABuddyTakesOverTheSlotsWeight) {
 TEST(BuddiesTest, LooksNoFurtherDownAListThanTheRank) {
   Buddies::Options options = Open();
   options.rank = 1;
-  const auto [answers, counts] = Replace(ThreeOfSix({0, 1, 5}), ListsOfThree(), options);
+  const auto [answers, counts, gates] = Replace(ThreeOfSix({0, 1, 5}), ListsOfThree(), options);
   EXPECT_EQ(answers[2].expert, 2u);
   EXPECT_EQ(counts.none_resident, 1u);
 }
@@ -87,7 +89,7 @@ TEST(BuddiesTest, LooksNoFurtherDownAListThanTheRank) {
 TEST(BuddiesTest, SpendsRhoOnTheLeastSlots) {
   Buddies::Options options = Open();
   options.rho = 1;
-  const auto [answers, counts] = Replace(ThreeOfSix({3, 4, 5}), ListsOfThree(), options);
+  const auto [answers, counts, gates] = Replace(ThreeOfSix({3, 4, 5}), ListsOfThree(), options);
   EXPECT_THAT(ExpertsOf(answers), ElementsAre(0, 1, 3));
   EXPECT_EQ(counts.rho_closed, 2u);
 }
@@ -101,59 +103,49 @@ TEST(BuddiesTest, TakesTauOfTheLayer) {
   }
   LayerForTest layer = ThreeOfSix({3, 4, 5});
   Buddies::Options options = Open();
-  options.tau_by_layer = {0, 1};
-  EXPECT_EQ(Replace(layer, lists, options).counts.tau_closed, 0u);
+  options.gates.tau_by_layer = {0, 1};
+  EXPECT_EQ(Replace(layer, lists, options).gates.tau_closed, 0u);
   layer.layer = 1;
-  EXPECT_EQ(Replace(layer, lists, options).counts.tau_closed, 1u);
+  EXPECT_EQ(Replace(layer, lists, options).gates.tau_closed, 1u);
 }
 
 TEST(BuddiesTest, LeavesTokensAloneThatLeanOnFewExperts) {
   LayerForTest layer = RoutedByScores(
       {{0.9f, 0.05f, 0.04f, 0.01f, 0, 0}, {0.31f, 0.30f, 0.29f, 0.1f, 0, 0}}, 3, {3});
   Buddies::Options options = Open();
-  options.tau = 0.7;
-  const auto [answers, counts] = Replace(layer, ListsOfThree(), options);
-  EXPECT_THAT(ExpertsOf(answers), ElementsAre(0, 1, 2, 0, 1, 3));
-  EXPECT_EQ(counts.tau_closed, 1u);
+  options.gates.tau = 0.7;
+  const AnsweredByBuddies answered = Replace(layer, ListsOfThree(), options);
+  EXPECT_THAT(ExpertsOf(answered.answers), ElementsAre(0, 1, 2, 0, 1, 3));
+  EXPECT_EQ(answered.gates.tau_closed, 1u);
 }
 
 TEST(BuddiesTest, LeavesTokensAloneWhoseFirstExpertLeadsByGamma) {
   Buddies::Options options = Open();
-  options.gamma = 0.06;  // shares 0.4, 0.333, 0.267
-  EXPECT_EQ(Replace(ThreeOfSix({3, 4, 5}), ListsOfThree(), options).counts.gamma_closed, 1u);
-  options.gamma = 0.07;
-  EXPECT_EQ(Replace(ThreeOfSix({3, 4, 5}), ListsOfThree(), options).counts.gamma_closed, 0u);
+  options.gates.gamma = 0.06;  // shares 0.4, 0.333, 0.267
+  EXPECT_EQ(Replace(ThreeOfSix({3, 4, 5}), ListsOfThree(), options).gates.gamma_closed, 1u);
+  options.gates.gamma = 0.07;
+  EXPECT_EQ(Replace(ThreeOfSix({3, 4, 5}), ListsOfThree(), options).gates.gamma_closed, 0u);
 }
 
 TEST(BuddiesTest, LeavesPassesAloneThatMissTooMuch) {
   Buddies::Options options = Open();
-  options.beta = 2.0 / 3;
-  EXPECT_EQ(Replace(ThreeOfSix({0, 3}), ListsOfThree(), options).counts.beta_closed, 1u);
-  EXPECT_EQ(Replace(ThreeOfSix({0, 1, 3}), ListsOfThree(), options).counts.beta_closed, 0u);
+  options.gates.beta = 2.0 / 3;
+  EXPECT_EQ(Replace(ThreeOfSix({0, 3}), ListsOfThree(), options).gates.beta_closed, 1u);
+  EXPECT_EQ(Replace(ThreeOfSix({0, 1, 3}), ListsOfThree(), options).gates.beta_closed, 0u);
 }
 
 TEST(BuddiesTest, ABudgetOfTransfersStandsInPlaceOfBeta) {
   const LayerForTest layer = ThreeOfSix({3, 4, 5});  // misses all three that it asks for
   Buddies::Options options = Open();
-  options.beta = 0.1;
+  options.gates.beta = 0.1;
   for (const std::uint32_t budget : {2u, 3u}) {
-    options.budget = budget;  // misses up to this number are loaded
-    const auto counts = Replace(layer, ListsOfThree(), options).counts;
-    EXPECT_EQ(counts.substituted, 0u);
-    EXPECT_EQ(counts.beta_closed, 1u);
+    options.gates.budget = budget;  // misses up to this number are loaded
+    const AnsweredByBuddies answered = Replace(layer, ListsOfThree(), options);
+    EXPECT_EQ(answered.counts.substituted, 0u);
+    EXPECT_EQ(answered.gates.beta_closed, 1u);
   }
-  options.budget = 4;
+  options.gates.budget = 4;
   EXPECT_GT(Replace(layer, ListsOfThree(), options).counts.substituted, 0u);
-}
-
-TEST(BuddiesTest, CountsAnExpertOnceInTheMissingShare) {
-  // Asked for: 0, 1, 2 by two tokens each; 2 is missing.
-  const LayerForTest layer =
-      RoutedByScores({{0.3f, 0.25f, 0.2f, 0.1f}, {0.3f, 0.25f, 0.2f, 0.1f}}, 3, {0, 1});
-  const RoutedLayer view = layer.View();
-  LayerAnswers answers;
-  answers.Reset(view);
-  EXPECT_DOUBLE_EQ(CountAsked(answers).MissingShare(), 1.0 / 3);
 }
 
 TEST(BuddiesTest, PrefersWhatTheTokenItselfScoresHighByEta) {
@@ -165,17 +157,6 @@ TEST(BuddiesTest, PrefersWhatTheTokenItselfScoresHighByEta) {
   EXPECT_EQ(Replace(ThreeOfSix({0, 1, 3, 5}), lists, options).answers[2].expert, 3u);
 }
 
-TEST(BuddiesTest, PrefersWhatIsNearByKappa) {
-  auto lists = NoLists(6);
-  lists->lists[2] = {{5, 0.5f}, {3, 0.4f}};
-  LayerForTest layer = ThreeOfSix({0, 1, 3, 5});
-  layer.hops = {0, 0, 0, 0, 0, 1};
-  Buddies::Options options = Open();
-  EXPECT_EQ(Replace(layer, lists, options).answers[2].expert, 5u);
-  options.kappa = 0.5;
-  EXPECT_EQ(Replace(layer, lists, options).answers[2].expert, 3u);
-}
-
 TEST(BuddiesTest, CountsExpertsWithoutBuddies) {
   EXPECT_EQ(Replace(ThreeOfSix({3}), NoLists(6), Open()).counts.no_list, 3u);
 }
@@ -183,8 +164,9 @@ TEST(BuddiesTest, CountsExpertsWithoutBuddies) {
 TEST(BuddiesTest, ClosedGatesAreExact) {
   const LayerForTest layer = ThreeOfSix({3, 4, 5});
   for (const auto& close : std::vector<std::function<void(Buddies::Options&)>>{
-           [](Buddies::Options& o) { o.tau = 1; }, [](Buddies::Options& o) { o.gamma = 0; },
-           [](Buddies::Options& o) { o.beta = 0; }, [](Buddies::Options& o) { o.rho = 0; },
+           [](Buddies::Options& o) { o.gates.tau = 1; },
+           [](Buddies::Options& o) { o.gates.gamma = 0; },
+           [](Buddies::Options& o) { o.gates.beta = 0; }, [](Buddies::Options& o) { o.rho = 0; },
            [](Buddies::Options& o) { o.rank = 0; }}) {
     Buddies::Options options = Open();
     ASSERT_NE(Replace(layer, ListsOfThree(), options).answers, AllKept(layer));

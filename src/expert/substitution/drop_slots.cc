@@ -11,7 +11,7 @@ double WeightShare(std::span<const ExpertChoice> chosen, std::uint32_t slot) {
 }
 
 std::string DropMissing::ToString() const {
-  std::string text = "drop";
+  std::string text = "drop" + gates_.ToString();
   if (options_.weight == DroppedWeight::kShared) text += ":renormalise=1";
   if (options_.most_share < 1) text += fmt::format(":most-share={}", options_.most_share);
   if (options_.rho != kNoLimit) text += fmt::format(":rho={}", options_.rho);
@@ -19,13 +19,18 @@ std::string DropMissing::ToString() const {
 }
 
 std::vector<NamedCount> DropMissing::counts() const {
-  return {{"too_heavy", counts_.too_heavy},
-          {"rho_closed", counts_.rho_closed},
-          {"dropped", counts_.dropped}};
+  std::vector<NamedCount> counts = {{"too_heavy", counts_.too_heavy},
+                                    {"rho_closed", counts_.rho_closed},
+                                    {"dropped", counts_.dropped}};
+  gates_.AddCounts(counts);
+  return counts;
 }
 
 void DropMissing::Answer(LayerAnswers& layer) {
+  const AskedExperts asked = CountAsked(layer);
+  if (asked.missing == 0 || !gates_.PassMayChange(asked)) return;
   for (std::size_t token = 0; token < layer.tokens(); ++token) {
+    if (!layer.HasOpen(token) || !gates_.TokenMayChange(layer.routed(), token)) continue;
     for (std::uint32_t slot = layer.routed().top_k; slot-- > 0;) {
       if (!layer.Open(token, slot)) continue;
       if (WeightShare(layer.routed().Chosen(token), slot) > options_.most_share) {
@@ -40,10 +45,15 @@ void DropMissing::Answer(LayerAnswers& layer) {
   }
 }
 
-std::string SmallerTopK::ToString() const { return fmt::format("top:keep={}", options_.keep); }
+std::string SmallerTopK::ToString() const {
+  return fmt::format("top{}:keep={}", gates_.ToString(), options_.keep);
+}
 
 std::vector<NamedCount> SmallerTopK::counts() const {
-  return {{"dropped", counts_.dropped}, {"dropped_resident", counts_.dropped_resident}};
+  std::vector<NamedCount> counts = {{"dropped", counts_.dropped},
+                                    {"dropped_resident", counts_.dropped_resident}};
+  gates_.AddCounts(counts);
+  return counts;
 }
 
 // As if the model had been made with a smaller top-k: where it divides weights by their sum, the
@@ -51,7 +61,9 @@ std::vector<NamedCount> SmallerTopK::counts() const {
 void SmallerTopK::Answer(LayerAnswers& layer) {
   const RoutedLayer& routed = layer.routed();
   const DroppedWeight weight = routed.normalised ? DroppedWeight::kShared : DroppedWeight::kLost;
+  if (options_.keep >= routed.top_k || !gates_.PassMayChange(CountAsked(layer))) return;
   for (std::size_t token = 0; token < layer.tokens(); ++token) {
+    if (!gates_.TokenMayChange(routed, token)) continue;
     for (std::uint32_t slot = options_.keep; slot < routed.top_k; ++slot) {
       const std::uint32_t expert = routed.Chosen(token)[slot].expert;
       if (layer.Kind(token, slot) != AnswerKind::kKeep || layer.Pledged(expert)) continue;

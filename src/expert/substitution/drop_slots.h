@@ -1,8 +1,9 @@
 // Answers that compute less: missing experts left out (zero fill, its weight lost or shared), and
-// the control that runs the model with fewer experts a token, wherever they are.
+// the control that runs the model with fewer experts a token, wherever they are. Both behind the
+// gates of buddies where these are given.
 #pragma once
 
-#include "expert/substitution/substitution_policy.h"
+#include "expert/substitution/substitution_gates.h"
 
 namespace troupe {
 
@@ -12,6 +13,7 @@ class DropMissing final : public SubstitutionPolicy {
     DroppedWeight weight = DroppedWeight::kLost;
     double most_share = 1;         // of the token's weight, that a dropped slot has
     std::uint32_t rho = kNoLimit;  // slots a token that are replaced or dropped
+    SubstitutionGates::Options gates = {};
   };
   struct Counts {
     std::uint64_t too_heavy = 0;   // slots
@@ -20,7 +22,7 @@ class DropMissing final : public SubstitutionPolicy {
 
     bool operator==(const Counts&) const = default;
   };
-  explicit DropMissing(const Options& options) : options_(options) {}
+  explicit DropMissing(const Options& options) : options_(options), gates_(options.gates) {}
 
   std::string_view name() const override { return "drop"; }
   std::string ToString() const override;
@@ -31,6 +33,7 @@ class DropMissing final : public SubstitutionPolicy {
 
  private:
   Options options_;
+  SubstitutionGates gates_;
   Counts counts_;
 };
 
@@ -38,6 +41,7 @@ class SmallerTopK final : public SubstitutionPolicy {
  public:
   struct Options {
     std::uint32_t keep = 1;  // slots a token
+    SubstitutionGates::Options gates = {};
   };
   struct Counts {
     std::uint64_t dropped = 0;
@@ -45,7 +49,7 @@ class SmallerTopK final : public SubstitutionPolicy {
 
     bool operator==(const Counts&) const = default;
   };
-  explicit SmallerTopK(const Options& options) : options_(options) {}
+  explicit SmallerTopK(const Options& options) : options_(options), gates_(options.gates) {}
 
   std::string_view name() const override { return "top"; }
   std::string ToString() const override;
@@ -55,6 +59,7 @@ class SmallerTopK final : public SubstitutionPolicy {
 
  private:
   Options options_;
+  SubstitutionGates gates_;
   Counts counts_;
 };
 

@@ -12,7 +12,6 @@ void LayerAnswers::Reset(const RoutedLayer& routed) {
   TROUPE_CHECK(routed.scores.empty() ||
                routed.scores.size() == routed.tokens() * std::size_t{routed.experts});
   TROUPE_CHECK(routed.low_bit.empty() || routed.low_bit.size() == routed.experts);
-  TROUPE_CHECK(routed.hops.empty() || routed.hops.size() == routed.experts);
   routed_ = &routed;
   answers_.resize(routed.chosen.size());
   for (std::size_t i = 0; i < answers_.size(); ++i) {
@@ -32,6 +31,13 @@ bool LayerAnswers::Missing(std::uint32_t expert) const {
 bool LayerAnswers::Open(std::size_t token, std::uint32_t slot) const {
   const SlotAnswer& answer = At(token, slot);
   return answer.kind == AnswerKind::kKeep && Missing(answer.expert) && !pledged_[answer.expert];
+}
+
+bool LayerAnswers::HasOpen(std::size_t token) const {
+  for (std::uint32_t slot = 0; slot < routed_->top_k; ++slot) {
+    if (Open(token, slot)) return true;
+  }
+  return false;
 }
 
 bool LayerAnswers::NewTo(std::size_t token, std::uint32_t expert) const {

@@ -51,6 +51,7 @@ class LayerAnswers {
   bool Missing(std::uint32_t expert) const;
   // Missing, without an answer so far, and free to get one.
   bool Open(std::size_t token, std::uint32_t slot) const;
+  bool HasOpen(std::size_t token) const;
   AnswerKind Kind(std::size_t token, std::uint32_t slot) const { return At(token, slot).kind; }
   // Slots of the token that do not get the expert they chose, at any precision.
   std::uint32_t Replaced(std::size_t token) const { return replaced_[token]; }

@@ -9,17 +9,24 @@ std::string RhoOption(std::uint32_t rho) {
   return rho == kNoLimit ? std::string() : fmt::format(":rho={}", rho);
 }
 
-std::vector<NamedCount> Named(const ResidentSubstituteCounts& counts) {
-  return {{"rho_closed", counts.rho_closed},
-          {"none_resident", counts.none_resident},
-          {"substituted", counts.substituted}};
+std::vector<NamedCount> Named(const ResidentSubstituteCounts& counts,
+                              const SubstitutionGates& gates) {
+  std::vector<NamedCount> named = {{"rho_closed", counts.rho_closed},
+                                   {"none_resident", counts.none_resident},
+                                   {"substituted", counts.substituted}};
+  gates.AddCounts(named);
+  return named;
 }
 
-// Calls `answer(token, slot)` for every open slot, a token's least first, while rho allows.
+// Calls `answer(token, slot)` for every open slot behind the gates, a token's least first, while
+// rho allows.
 template <typename Answer>
-void ForOpenSlots(LayerAnswers& layer, std::uint32_t rho, ResidentSubstituteCounts& counts,
-                  const Answer& answer) {
+void ForOpenSlots(LayerAnswers& layer, SubstitutionGates& gates, std::uint32_t rho,
+                  ResidentSubstituteCounts& counts, const Answer& answer) {
+  const AskedExperts asked = CountAsked(layer);
+  if (asked.missing == 0 || !gates.PassMayChange(asked)) return;
   for (std::size_t token = 0; token < layer.tokens(); ++token) {
+    if (!layer.HasOpen(token) || !gates.TokenMayChange(layer.routed(), token)) continue;
     for (std::uint32_t slot = layer.routed().top_k; slot-- > 0;) {
       if (!layer.Open(token, slot)) continue;
       if (layer.Replaced(token) >= rho) {
@@ -33,15 +40,17 @@ void ForOpenSlots(LayerAnswers& layer, std::uint32_t rho, ResidentSubstituteCoun
 
 }  // namespace
 
-std::string BestLiveScore::ToString() const { return "best-live" + RhoOption(options_.rho); }
+std::string BestLiveScore::ToString() const {
+  return "best-live" + gates_.ToString() + RhoOption(options_.rho);
+}
 std::vector<NamedCount> BestLiveScore::counts() const {
-  std::vector<NamedCount> counts = Named(counts_);
+  std::vector<NamedCount> counts = Named(counts_, gates_);
   counts.push_back({"unknown", unknown_});
   return counts;
 }
 
 void BestLiveScore::Answer(LayerAnswers& layer) {
-  ForOpenSlots(layer, options_.rho, counts_, [&](std::size_t token, std::uint32_t slot) {
+  ForOpenSlots(layer, gates_, options_.rho, counts_, [&](std::size_t token, std::uint32_t slot) {
     const std::span<const float> scores = layer.routed().Scores(token);
     if (scores.empty()) {
       ++unknown_;
@@ -62,13 +71,13 @@ void BestLiveScore::Answer(LayerAnswers& layer) {
 }
 
 std::string RandomResident::ToString() const {
-  return "random" + RhoOption(options_.rho) +
+  return "random" + gates_.ToString() + RhoOption(options_.rho) +
          (options_.seed == Options{}.seed ? std::string() : fmt::format(":seed={}", options_.seed));
 }
-std::vector<NamedCount> RandomResident::counts() const { return Named(counts_); }
+std::vector<NamedCount> RandomResident::counts() const { return Named(counts_, gates_); }
 
 void RandomResident::Answer(LayerAnswers& layer) {
-  ForOpenSlots(layer, options_.rho, counts_, [&](std::size_t token, std::uint32_t slot) {
+  ForOpenSlots(layer, gates_, options_.rho, counts_, [&](std::size_t token, std::uint32_t slot) {
     candidates_.clear();
     for (std::uint32_t e = 0; e < layer.routed().experts; ++e) {
       if (layer.Resident(e) && layer.NewTo(token, e)) candidates_.push_back(e);

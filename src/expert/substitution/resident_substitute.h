@@ -1,9 +1,10 @@
 // Controls that any policy of resident substitutes has to beat: the resident expert that the token
-// scores highest, however low that is, and any resident expert, drawn at random.
+// scores highest, however low that is, and any resident expert, drawn at random. Both behind the
+// gates of buddies where these are given.
 #pragma once
 
 #include "base/rng.h"
-#include "expert/substitution/substitution_policy.h"
+#include "expert/substitution/substitution_gates.h"
 
 namespace troupe {
 
@@ -19,8 +20,9 @@ class BestLiveScore final : public SubstitutionPolicy {
  public:
   struct Options {
     std::uint32_t rho = kNoLimit;  // slots a token that are replaced
+    SubstitutionGates::Options gates = {};
   };
-  explicit BestLiveScore(const Options& options) : options_(options) {}
+  explicit BestLiveScore(const Options& options) : options_(options), gates_(options.gates) {}
 
   std::string_view name() const override { return "best-live"; }
   std::string ToString() const override;
@@ -32,6 +34,7 @@ class BestLiveScore final : public SubstitutionPolicy {
 
  private:
   Options options_;
+  SubstitutionGates gates_;
   ResidentSubstituteCounts counts_;
   std::uint64_t unknown_ = 0;  // slots of tokens whose scores were not known
 };
@@ -41,8 +44,10 @@ class RandomResident final : public SubstitutionPolicy {
   struct Options {
     std::uint32_t rho = kNoLimit;
     std::uint64_t seed = 1;
+    SubstitutionGates::Options gates = {};
   };
-  explicit RandomResident(const Options& options) : options_(options), rng_(options.seed) {}
+  explicit RandomResident(const Options& options)
+      : options_(options), gates_(options.gates), rng_(options.seed) {}
 
   std::string_view name() const override { return "random"; }
   std::string ToString() const override;
@@ -54,6 +59,7 @@ class RandomResident final : public SubstitutionPolicy {
 
  private:
   Options options_;
+  SubstitutionGates gates_;
   Rng rng_;
   ResidentSubstituteCounts counts_;
   std::vector<std::uint32_t> candidates_;

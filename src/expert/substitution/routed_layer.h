@@ -20,8 +20,7 @@ struct RoutedLayer {
   std::span<const float> scores;         // [token][expert], none negative; empty: not known
   std::span<const Residence> residence;  // [expert]
   std::span<const std::uint8_t> low_bit =
-      {};                                   // [expert], 1: has a copy of fewer bits; may be empty
-  std::span<const std::uint8_t> hops = {};  // [expert] from here to its memory; empty: none
+      {};  // [expert], 1: has a copy of fewer bits; may be empty
 
   std::size_t tokens() const { return top_k == 0 ? 0 : chosen.size() / top_k; }
   std::span<const ExpertChoice> Chosen(std::size_t token) const {

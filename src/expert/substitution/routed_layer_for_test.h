@@ -19,7 +19,7 @@ struct LayerForTest {
   std::vector<float> scores;
   std::vector<ExpertChoice> chosen;
   std::vector<Residence> residence;
-  std::vector<std::uint8_t> low_bit, hops;
+  std::vector<std::uint8_t> low_bit;
 
   RoutedLayer View() const {
     return {.layer = layer,
@@ -29,8 +29,7 @@ struct LayerForTest {
             .chosen = chosen,
             .scores = scores,
             .residence = residence,
-            .low_bit = low_bit,
-            .hops = hops};
+            .low_bit = low_bit};
   }
   std::size_t tokens() const { return chosen.size() / top_k; }
   bool Resident(std::uint32_t e) const { return residence[e] == Residence::kResident; }

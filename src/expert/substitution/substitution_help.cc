@@ -10,6 +10,9 @@ those before it left; what none answers for is loaded. A policy's options follow
 
   --substitute smoe:alpha=0.3+drop:most-share=0.1
 
+drop, best-live, random and top take the gates of buddies, too, and hold them to the same tokens and
+passes: tau, temperature, gamma, beta and budget. All of these are open unless given (tau -1).
+
 smoe       a resident expert of like score in place of one of low score
   alpha        how far from the first score not chosen 'low' and 'like' reach; 0: nowhere (0.3)
 buddies    a resident expert that is often chosen together with the missing one
@@ -22,7 +25,6 @@ buddies    a resident expert that is often chosen together with the missing one
   rho          most slots of a token that are replaced, or all (3)
   rank         how many buddies of an expert are looked at (16)
   eta          how much the token's own score of a buddy counts (0)
-  kappa        how much a hop to another machine costs; without effect on one (0)
   best-first   1: the token's best slots first; 0: the least first (0)
 low-bit    the missing expert's own copy of fewer bits (`troupe pack --low`)
   most-share   only slots of at most this share of the token's weight (1)

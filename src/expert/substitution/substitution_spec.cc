@@ -27,28 +27,35 @@ Made MakeSmoe(LinkOptions& read, const SubstitutionMaterial&) {
   return Make<SmoeRouter>(read, {.alpha = read.Number("alpha", SmoeRouter::Options{}.alpha, 0, 1)});
 }
 
-Made MakeBuddies(LinkOptions& read, const SubstitutionMaterial& material) {
-  Buddies::Options options;
+Status ReadGates(LinkOptions& read, const SubstitutionMaterial& material,
+                 SubstitutionGates::Options& gates) {
   if (read.Is("tau", "layers")) {
     if (material.tau_by_layer.empty()) {
-      return InvalidArgument("substitution buddies: tau=layers found, but no calibration's values");
+      return InvalidArgument("substitution {}: tau=layers found, but no calibration's values",
+                             read.name());
     }
-    options.tau_by_layer = material.tau_by_layer;
+    gates.tau_by_layer = material.tau_by_layer;
   } else {
-    options.tau = read.Number("tau", options.tau, -1, 1);
+    gates.tau = read.Number("tau", gates.tau, -1, 1);
   }
-  options.temperature = read.Number("temperature", options.temperature, 0.01, 100);
-  options.gamma = read.Number("gamma", options.gamma, 0, 2);
+  gates.temperature = read.Number("temperature", gates.temperature, 0.01, 100);
+  gates.gamma = read.Number("gamma", gates.gamma, 0, 2);
   const bool by_share = read.Has("beta");
-  options.beta = read.Number("beta", options.beta, 0, 2);
-  options.budget = read.Whole("budget", options.budget, 0, 1 << 16);
-  if (by_share && options.budget > 0) {
-    return InvalidArgument("substitution buddies: beta and budget found, expected one of them");
+  gates.beta = read.Number("beta", gates.beta, 0, 2);
+  gates.budget = read.Whole("budget", gates.budget, 0, 1 << 16);
+  if (by_share && gates.budget > 0) {
+    return InvalidArgument("substitution {}: beta and budget found, expected one of them",
+                           read.name());
   }
+  return OkStatus();
+}
+
+Made MakeBuddies(LinkOptions& read, const SubstitutionMaterial& material) {
+  Buddies::Options options;
+  TROUPE_RETURN_IF_ERROR(ReadGates(read, material, options.gates));
   options.rho = read.WholeOrAll("rho", options.rho);
   options.rank = read.Whole("rank", options.rank, 0, 1024);
   options.eta = read.Number("eta", options.eta, 0, 1000);
-  options.kappa = read.Number("kappa", options.kappa, 0, 1);
   options.best_first = read.Flag("best-first", options.best_first);
   TROUPE_RETURN_IF_ERROR(read.Finish());
   if (material.buddies == nullptr) {
@@ -59,28 +66,36 @@ Made MakeBuddies(LinkOptions& read, const SubstitutionMaterial& material) {
       std::make_unique<Buddies>(material.buddies, std::move(options)));
 }
 
-Made MakeBestLive(LinkOptions& read, const SubstitutionMaterial&) {
-  return Make<BestLiveScore>(read, {.rho = read.WholeOrAll("rho", kNoLimit)});
+Made MakeBestLive(LinkOptions& read, const SubstitutionMaterial& material) {
+  BestLiveScore::Options options;
+  TROUPE_RETURN_IF_ERROR(ReadGates(read, material, options.gates));
+  options.rho = read.WholeOrAll("rho", options.rho);
+  return Make<BestLiveScore>(read, options);
 }
 
-Made MakeRandom(LinkOptions& read, const SubstitutionMaterial&) {
-  RandomResident::Options options{.rho = read.WholeOrAll("rho", kNoLimit)};
+Made MakeRandom(LinkOptions& read, const SubstitutionMaterial& material) {
+  RandomResident::Options options;
+  TROUPE_RETURN_IF_ERROR(ReadGates(read, material, options.gates));
+  options.rho = read.WholeOrAll("rho", options.rho);
   options.seed = static_cast<std::uint64_t>(
       read.Number("seed", static_cast<double>(options.seed), 0, kAnySeed));
   return Make<RandomResident>(read, options);
 }
 
-Made MakeDrop(LinkOptions& read, const SubstitutionMaterial&) {
+Made MakeDrop(LinkOptions& read, const SubstitutionMaterial& material) {
   DropMissing::Options options;
+  TROUPE_RETURN_IF_ERROR(ReadGates(read, material, options.gates));
   if (read.Flag("renormalise", false)) options.weight = DroppedWeight::kShared;
   options.most_share = read.Number("most-share", options.most_share, 0, 1);
   options.rho = read.WholeOrAll("rho", options.rho);
   return Make<DropMissing>(read, options);
 }
 
-Made MakeTop(LinkOptions& read, const SubstitutionMaterial&) {
-  return Make<SmallerTopK>(read,
-                           {.keep = read.Whole("keep", SmallerTopK::Options{}.keep, 1, 1024)});
+Made MakeTop(LinkOptions& read, const SubstitutionMaterial& material) {
+  SmallerTopK::Options options;
+  TROUPE_RETURN_IF_ERROR(ReadGates(read, material, options.gates));
+  options.keep = read.Whole("keep", options.keep, 1, 1024);
+  return Make<SmallerTopK>(read, options);
 }
 
 Made MakeBias(LinkOptions& read, const SubstitutionMaterial&) {
@@ -152,6 +167,7 @@ bool NeedsBuddies(std::string_view text) {
     const std::size_t end = text.find('+', at);
     const std::string_view link = text.substr(at, end - at);
     if (link.substr(0, link.find(':')) == "buddies") return true;
+    if (link.find(":tau=layers") != std::string_view::npos) return true;
     at = end == std::string_view::npos ? end : end + 1;
   }
   return false;

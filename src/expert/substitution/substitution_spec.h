@@ -22,7 +22,7 @@ Result<SubstitutionChain> ParseSubstitution(std::string_view text,
                                             const SubstitutionMaterial& material = {},
                                             const SubstitutionLimits& limits = {});
 
-// A chain with such a link cannot be read without lists.
+// Whether a chain cannot be read without what calibration made: lists, or a tau for each layer.
 bool NeedsBuddies(std::string_view text);
 
 // Every policy with its options and what they mean, a line each.

@@ -22,13 +22,27 @@ SubstitutionMaterial WithBuddies() {
 
 TEST(SubstitutionSpecTest, PrintsWhatItReads) {
   for (const std::string_view text :
-       {"exact", "smoe:alpha=0.25", "buddies:tau=0.5:beta=0.9:rho=3",
+       {"exact",
+        "smoe:alpha=0.25",
+        "buddies:tau=0.5:beta=0.9:rho=3",
         "buddies:tau=0.5:budget=2:rho=3",
-        "buddies:tau=layers:temperature=1.1:gamma=0.4:beta=1:rho=all:rank=4:eta=2:kappa=0.5:"
-        "best-first=1",
-        "low-bit:most-share=0.2", "low-bit", "drop", "drop:renormalise=1:most-share=0.05:rho=2",
-        "bias:bonus=0.1", "bias:bonus=0.2:rho=1", "best-live", "best-live:rho=2", "random",
-        "random:rho=1:seed=9", "top:keep=4", "smoe:alpha=0.3+drop:most-share=0.05+reunite"}) {
+        "buddies:tau=layers:temperature=1.1:gamma=0.4:beta=1:rho=all:rank=4:eta=2:best-first=1",
+        "low-bit:most-share=0.2",
+        "low-bit",
+        "drop",
+        "drop:renormalise=1:most-share=0.05:rho=2",
+        "bias:bonus=0.1",
+        "bias:bonus=0.2:rho=1",
+        "best-live",
+        "best-live:rho=2",
+        "random",
+        "random:rho=1:seed=9",
+        "random:tau=0.2:gamma=0.5:budget=3:rho=1",
+        "top:keep=4",
+        "best-live:tau=layers:temperature=2",
+        "drop:gamma=0.4:beta=0.9:renormalise=1",
+        "top:tau=0.3:beta=0.75:keep=2",
+        "smoe:alpha=0.3+drop:most-share=0.05+reunite"}) {
     const auto chain = ParseSubstitution(text, WithBuddies());
     ASSERT_TRUE(chain.ok()) << chain.status().ToString();
     EXPECT_EQ(ToString(*chain), text);
@@ -45,6 +59,8 @@ TEST(SubstitutionSpecTest, SaysWhichChainsNeedBuddies) {
   EXPECT_TRUE(NeedsBuddies("smoe:alpha=0.1+buddies:rho=1+drop"));
   EXPECT_FALSE(NeedsBuddies("exact"));
   EXPECT_FALSE(NeedsBuddies("smoe:alpha=0.1+drop"));
+  EXPECT_FALSE(NeedsBuddies("random:tau=0.4"));
+  EXPECT_TRUE(NeedsBuddies("random:rho=1:tau=layers"));  // whose values lie beside the lists
 }
 
 TEST(SubstitutionSpecTest, SaysWhatIsWrongInALine) {
@@ -68,6 +84,10 @@ TEST(SubstitutionSpecTest, SaysWhatIsWrongInALine) {
   EXPECT_THAT(fault("drop:renormalise=yes"), HasSubstr("a whole number from 0 to 1"));
   EXPECT_THAT(fault("buddies"), HasSubstr("no buddy lists"));
   EXPECT_THAT(fault("buddies:tau=layers"), HasSubstr("tau=layers"));
+  EXPECT_THAT(fault("random:tau=layers"), HasSubstr("random: tau=layers found, but no"));
+  EXPECT_THAT(fault("drop:beta=0.5:budget=2"), HasSubstr("drop: beta and budget found"));
+  EXPECT_THAT(fault("top:gamma=3"), HasSubstr("gamma=3 found, a number from 0 to 2 expected"));
+  EXPECT_THAT(fault("buddies:kappa=0.5", WithBuddies()), HasSubstr("no option kappa"));
   EXPECT_THAT(fault("buddies:rho=-1", WithBuddies()), HasSubstr("rho=-1 found"));
 }
 
@@ -96,7 +116,7 @@ TEST(SubstitutionSpecTest, HelpNamesEveryPolicyAndNoOptionThatItDoesNotRead) {
       options,
       ElementsAre(Pair("best-live", ElementsAre("rho")), Pair("bias", ElementsAre("bonus", "rho")),
                   Pair("buddies", ElementsAre("tau", "temperature", "gamma", "beta", "budget",
-                                              "rho", "rank", "eta", "kappa", "best-first")),
+                                              "rho", "rank", "eta", "best-first")),
                   Pair("drop", ElementsAre("most-share", "renormalise", "rho")),
                   Pair("low-bit", ElementsAre("most-share")),
                   Pair("random", ElementsAre("rho", "seed")), Pair("reunite", IsEmpty()),
@@ -104,6 +124,17 @@ TEST(SubstitutionSpecTest, HelpNamesEveryPolicyAndNoOptionThatItDoesNotRead) {
   for (const auto& [name, keys] : options) {
     for (const std::string& key : keys) {
       const auto made = ParseSubstitution(name + ":" + key + "=1", WithBuddies());
+      EXPECT_TRUE(made.ok()) << made.status().ToString();
+    }
+  }
+}
+
+TEST(SubstitutionSpecTest, HelpSaysWhichControlsTakeTheGatesOfBuddies) {
+  EXPECT_THAT(SubstitutionHelp(),
+              HasSubstr("drop, best-live, random and top take the gates of buddies"));
+  for (const std::string policy : {"drop", "best-live", "random", "top"}) {
+    for (const std::string gate : {"tau", "temperature", "gamma", "beta", "budget"}) {
+      const auto made = ParseSubstitution(policy + ":" + gate + "=1");
       EXPECT_TRUE(made.ok()) << made.status().ToString();
     }
   }

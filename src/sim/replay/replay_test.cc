@@ -190,7 +190,9 @@ TEST_F(ReplayTest, TheOracleHidesLoadsAndEveryPrefetchIsAccountedFor) {
   EXPECT_EQ(without.prefetch, PrefetchStats());
   const ReplayResult oracle = run("oracle");
   EXPECT_LT(oracle.stall_seconds, 0.6 * without.stall_seconds);
-  EXPECT_EQ(oracle.prefetch.guessed, oracle.prefetch.asked);
+  // All but what the first layer asks for, of which nothing is guessed.
+  EXPECT_EQ(oracle.prefetch.guessed,
+            oracle.prefetch.asked - oracle.prefetch.asked / header.moe_layers.size());
   EXPECT_GT(oracle.prefetch.useful, 0u);
   for (const char* predictor : {"previous", "eap", "oracle"}) {
     const PrefetchStats stats = run(predictor).prefetch;

@@ -86,6 +86,21 @@ TEST_F(ScoresAhead, MostOfTheStallGoesAwayWhereRoutingFollowsFromRouting) {
   }
 }
 
+TEST_F(ScoresAhead, TellsHowManyMissesWereKnownAndHowFarAhead) {
+  Rng rng(TestSeed());
+  Make(Text::kFollows, 1500, rng);
+  EXPECT_FALSE(Play("none", 0.5, 2).prefetch.chances.any());
+  const JudgedChances follows = Play("scores", 0.5, 2).prefetch.chances;
+  Make(Text::kRandom, 1500, rng);
+  const JudgedChances random = Play("scores", 0.5, 2).prefetch.chances;
+  // Loads of two layer times are of use four layers ahead.
+  for (std::size_t ahead = 0; ahead < 4; ++ahead) {
+    EXPECT_GT(follows.same_token[ahead].RecallAt(0.6), 0.5) << ahead;
+    EXPECT_LT(random.same_token[ahead].RecallAt(0.6), 0.1) << ahead;
+    EXPECT_GT(random.same_token[ahead].misses(), 0u) << ahead;
+  }
+}
+
 // It comes to rest by itself: there is nothing that turns it off.
 TEST_F(ScoresAhead, CostsNextToNothingWhereNothingFollows) {
   Rng rng(TestSeed());
