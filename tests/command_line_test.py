@@ -285,9 +285,9 @@ class BadInput(CommandLineTest):
         path = self.folder / "m.gguf"
         path.write_bytes(data)
         self.assert_every_command_refuses(["blk.3.attn_q.weight", "77"], path)
-        struct.pack_into("<I", data, at, 16)
+        struct.pack_into("<I", data, at, 34)
         path.write_bytes(data)
-        self.assert_every_command_refuses(["blk.3.attn_q.weight", "type IQ2_XXS, which this does not read; a Q4_K_M"], path)
+        self.assert_every_command_refuses(["blk.3.attn_q.weight", "type TQ1_0, which this does not read; a Q4_K_M"], path)
 
     def test_refuses_a_config_of_another_family(self):
         path = self.folder / "config.json"

@@ -30,7 +30,8 @@ TYPES = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "
 DEEP_SHAPE, DEEP_TYPE = "tiny-deepseek2-lite", "F32"
 
 # Further types in one architecture, and further architectures in a type of each kind.
-FURTHER = [("tiny-qwen3moe", type_) for type_ in ("MXFP4", "IQ4_NL", "IQ4_XS")] + [
+FURTHER = [("tiny-qwen3moe", type_) for type_ in (
+    "MXFP4", "IQ4_NL", "IQ4_XS", "IQ3_S", "IQ3_XXS", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_M", "IQ1_S")] + [
     ("tiny-glm-flash", type_) for type_ in ("F32", "Q8_0", "Q4_K")] + [
     ("tiny-gpt-oss", type_) for type_ in ("F32", "Q8_0", "MXFP4")] + [
     ("tiny-minimax-m2", type_) for type_ in ("F32", "Q8_0")] + [
@@ -69,7 +70,8 @@ class Case:
         """The relative error of one rounding of activations, averaged over both engines."""
         if self.type in _ROUNDING:
             return _ROUNDING[self.type]
-        long_blocks = self.type.endswith("_K") or self.type == "IQ4_XS"
+        long_blocks = self.type.endswith("_K") or (
+            self.type.startswith("IQ") and self.type != "IQ4_NL")
         theirs = _GROUP_OF_256 if long_blocks else _GROUP_OF_32
         return math.hypot(_GROUP_OF_32, theirs) / math.sqrt(2)
 

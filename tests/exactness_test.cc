@@ -1,6 +1,6 @@
 // Exact means exact: whatever the number of threads, the way a prompt is cut, the instruction set
 // and whoever computes an expert, a token's logits are the same bytes. One tiny random model a
-// family.
+// family, and some in further types.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -235,6 +235,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"tiny-granitemoe-shared", TensorType::kQ6_K}, Case{"tiny-gemma4", TensorType::kQ5_K},
         Case{"tiny-bailingmoe2", TensorType::kQ4_0}, Case{"tiny-hunyuan-moe", TensorType::kQ8_0}),
     NameOf);
+
+// A type of each way to store signs (quant/book_codes.h).
+INSTANTIATE_TEST_SUITE_P(CodeBooks, Exactness,
+                         testing::Values(Case{"tiny-qwen3moe", TensorType::kIQ1_M},
+                                         Case{"tiny-qwen3moe", TensorType::kIQ2_XS},
+                                         Case{"tiny-qwen3moe", TensorType::kIQ3_S}),
+                         NameOf);
 
 std::vector<float> Floats(const GgufModel& file, const std::string& name) {
   const TensorInfo& tensor = *file.Require(name).value();

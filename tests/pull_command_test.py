@@ -369,7 +369,7 @@ class CannotRun(PullTest):
         super().setUp()
         data = bytearray(self.model)
         name = b"blk.3.attn_q.weight"
-        struct.pack_into("<I", data, data.index(name) + len(name) + 4 + 2 * 8, 16)
+        struct.pack_into("<I", data, data.index(name) + len(name) + 4 + 2 * 8, 34)
         self.hub.repos[REPO][self.UNREAD] = bytes(data) + bytes(8 << 20)
 
     def refused(self, *words, name):
@@ -378,7 +378,7 @@ class CannotRun(PullTest):
 
     def test_a_type_that_is_not_read_is_refused_before_the_weights(self):
         self.plan.cuts = [2 << 20]  # there is no more to be had
-        self.refused(self.UNREAD, "'blk.3.attn_q.weight': type IQ2_XXS", "Q4_K_M", name=self.NAME)
+        self.refused(self.UNREAD, "'blk.3.attn_q.weight': type TQ1_0", "Q4_K_M", name=self.NAME)
         forced = self.troupe("pull", self.NAME, "--force")
         self.assertEqual((forced.returncode, forced.stderr), (0, ""))
         self.assertEqual(self.path.with_name(self.UNREAD).read_bytes(), self.hub.repos[REPO][self.UNREAD])
@@ -401,7 +401,7 @@ class CannotRun(PullTest):
                 self.assertEqual(self.troupe("pull", self.NAME, "--tries", 2, *force).returncode, 1)
                 self.assertEqual(self.path.with_name(self.UNREAD + ".part").stat().st_size, here)
                 self.hub.plan = Plan()
-                self.refused(self.UNREAD, "type IQ2_XXS", name=self.NAME)
+                self.refused(self.UNREAD, "type TQ1_0", name=self.NAME)
 
     def test_what_lies_there_damaged_is_got_again_before_the_file_is_refused(self):
         self.plan.cuts = [60000, 0, 0]

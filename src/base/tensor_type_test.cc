@@ -6,7 +6,7 @@ namespace troupe {
 namespace {
 
 TEST(TensorType, EveryTypeIsFoundByNumberAndByName) {
-  EXPECT_EQ(AllTensorTypes().size(), 16u);
+  EXPECT_EQ(AllTensorTypes().size(), 23u);
   for (const TensorTypeInfo& info : AllTensorTypes()) {
     EXPECT_EQ(FindTensorType(static_cast<std::uint32_t>(info.type)), &info);
     EXPECT_EQ(TensorTypeByName(info.name), info.type);
@@ -23,8 +23,8 @@ TEST(TensorType, UnknownNumbersAndNamesAreNotFound) {
 }
 
 TEST(TensorType, TypesThatAreNotReadHaveTheNamesThatFilesGoBy) {
-  EXPECT_EQ(UnreadTypeName(16), "IQ2_XXS");
-  EXPECT_EQ(UnreadTypeName(29), "IQ1_M");
+  EXPECT_EQ(UnreadTypeName(34), "TQ1_0");
+  EXPECT_EQ(UnreadTypeName(40), "NVFP4");
   EXPECT_EQ(UnreadTypeName(77), "");
   for (const TensorTypeInfo& info : AllTensorTypes()) {
     EXPECT_EQ(UnreadTypeName(static_cast<std::uint32_t>(info.type)), "") << info.name;

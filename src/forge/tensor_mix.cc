@@ -16,6 +16,13 @@ TensorType SmallerBlocks(TensorType type) {
       return TensorType::kQ5_1;
     case TensorType::kQ6_K:
       return TensorType::kQ8_0;
+    case TensorType::kIQ1_S:
+    case TensorType::kIQ1_M:
+    case TensorType::kIQ2_XXS:
+    case TensorType::kIQ2_XS:
+    case TensorType::kIQ2_S:
+    case TensorType::kIQ3_XXS:
+    case TensorType::kIQ3_S:
     case TensorType::kIQ4_XS:
       return TensorType::kIQ4_NL;
     default:
@@ -77,8 +84,22 @@ std::uint32_t FileTypeNumber(TensorType type) {
       return 16;
     case TensorType::kQ6_K:
       return 18;
+    case TensorType::kIQ2_XXS:
+      return 19;
+    case TensorType::kIQ2_XS:
+      return 20;
+    case TensorType::kIQ3_XXS:
+      return 23;
+    case TensorType::kIQ1_S:
+      return 24;
     case TensorType::kIQ4_NL:
       return 25;
+    case TensorType::kIQ3_S:
+      return 26;
+    case TensorType::kIQ2_S:
+      return 28;
+    case TensorType::kIQ1_M:
+      return 31;
     case TensorType::kIQ4_XS:
       return 30;
     case TensorType::kBF16:

@@ -13,8 +13,8 @@
 namespace troupe {
 
 // `wanted` if rows of `columns` elements fit its blocks. Otherwise, from 256-blocks to 32-blocks of
-// no less precision: Q2_K and Q3_K to Q4_0, Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to Q8_0, IQ4_XS to
-// IQ4_NL; and F16 for rows that no multiple of 32 fits.
+// no less precision: Q2_K and Q3_K to Q4_0, Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to Q8_0, IQ1_* to
+// IQ3_* and IQ4_XS to IQ4_NL; and F16 for rows that no multiple of 32 fits.
 TensorType FittingType(TensorType wanted, std::uint64_t columns);
 
 // Matrices of weights but for routers, whose small errors would change which experts are chosen,

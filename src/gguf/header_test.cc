@@ -226,8 +226,8 @@ INSTANTIATE_TEST_SUITE_P(
               "tensor 'b': rows of 31 elements, a multiple of 32 expected for Q8_0"},
         Fault{"UnknownType", [](RawGguf& r) { r.tensor_b.replace(21, 4, U32(77)); },
               "tensor 'b': type number 77, one of F32, F16, Q4_0"},
-        Fault{"UnreadType", [](RawGguf& r) { r.tensor_b.replace(21, 4, U32(16)); },
-              "tensor 'b': type IQ2_XXS, which this does not read; a Q4_K_M of the same model "
+        Fault{"UnreadType", [](RawGguf& r) { r.tensor_b.replace(21, 4, U32(34)); },
+              "tensor 'b': type TQ1_0, which this does not read; a Q4_K_M of the same model "
               "would do"},
         Fault{"OffsetNotAligned", [](RawGguf& r) { r.tensor_b.replace(25, 8, U64(33)); },
               "tensor 'b': offset 33, a multiple of 32 expected"},

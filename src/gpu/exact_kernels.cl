@@ -40,6 +40,71 @@ DEVICE int Dot4(uint codes, uint x) {
 CONSTANT uchar kLevels[16] = {LEVELS};  // each with OFFSET added, so that it is unsigned
 #endif
 
+#ifdef LEVELS
+DEVICE uint LevelsOf(uint codes) {
+  return (uint)kLevels[codes & 15u] | (uint)kLevels[(codes >> 8) & 15u] << 8 |
+         (uint)kLevels[(codes >> 16) & 15u] << 16 | (uint)kLevels[codes >> 24] << 24;
+}
+#endif
+
+#ifdef BOOK
+
+CONSTANT uint kBook[] = {BOOK};
+
+// Codes and scales as quant/book_codes.h has them. `group` is the first byte of a row in a group of
+// a panel, whose bytes of places are LANES apart; `signs` is the row's word of signs.
+DEVICE void BookCodes(GLOBAL const uchar* group, uint signs, uint* codes) {
+  uint high = 0;
+#if HIGH_IN_SIGNS
+  high = signs >> 25;
+#endif
+  for (uint i = 0; i < HIGH_BYTES; ++i) high |= (uint)group[(BOOK_WORDS + i) * LANES] << (8 * i);
+  for (uint i = 0; i < BOOK_WORDS; ++i) {
+    const uint upper = (high >> (HIGH_STEP * i)) & ((1u << HIGH_BITS) - 1u);
+    uint word = kBook[(uint)group[i * LANES] | upper << 8];
+#if defined(SCALES_IQ1_S)
+    word |= ((high >> 15) & 1u) * 0x44444444u;
+#elif defined(SCALES_IQ1_M)
+    word |= ((high >> (4 * i + 3)) & 1u) * 0x44444444u;
+#endif
+#if BOOK_WORDS == 8
+    codes[i] = word;
+#else
+    codes[2 * i] = word & 0x0f0f0f0fu;
+    codes[2 * i + 1] = (word >> 4) & 0x0f0f0f0fu;
+#endif
+  }
+#if SEVENS
+  const uint last = (signs >> 24) & 0x55u;
+  const uint chunks = signs ^ (signs >> 8) ^ (signs >> 16) ^ last;
+  signs = (signs & 0xffffffu) | (last | ((chunks ^ (chunks << 1)) & 0xaau)) << 24;
+#endif
+  for (uint chunk = 0; chunk < 8; ++chunk) {
+#if !SHIFT
+    codes[chunk] |= ((signs >> chunk) & 0x01010101u) << DIGIT_BITS;
+#endif
+    codes[chunk] = LevelsOf(codes[chunk]);
+  }
+}
+
+// The integer scale of a run of columns; `packed` is the first of the row's bytes of scales.
+DEVICE int BookScale(GLOBAL const uchar* packed, GLOBAL const uchar* group, uint signs, uint run) {
+#if defined(SCALES_IQ1_M)
+  const uint two = (uint)packed[run / 4 * 2 * LANES] | (uint)packed[(run / 4 * 2 + 1) * LANES] << 8;
+  return (int)((two >> (run % 4 * 3)) & 7u) * 2 + 1;
+#elif defined(SCALES_IQ1_S)
+  return (int)((group[5 * LANES] >> 4) & 7u) * 2 + 1;
+#elif SCALE_BYTES > 0
+  return (int)((packed[run / 2 * LANES] >> (run % 2 * 4)) & 15u) * 2 + 1;
+#else
+  const uint last = signs >> 24;
+  return (int)(((last >> 1) & 1u) | ((last >> 2) & 2u) | ((last >> 3) & 4u) | ((last >> 4) & 8u)) *
+             2 + 1;
+#endif
+}
+
+#else
+
 // The four codes of a chunk; `words` are those of one row in a group, LANES apart.
 DEVICE uint Chunk(GLOBAL const uint* words, uint chunk) {
 #if CODE_BITS == 8
@@ -52,8 +117,7 @@ DEVICE uint Chunk(GLOBAL const uint* words, uint chunk) {
   codes |= ((words[(4 + chunk / 4) * LANES] >> (chunk % 4 * 2)) & 0x03030303u) << 4;
 #endif
 #ifdef LEVELS
-  codes = (uint)kLevels[codes & 15u] | (uint)kLevels[(codes >> 8) & 15u] << 8 |
-          (uint)kLevels[(codes >> 16) & 15u] << 16 | (uint)kLevels[codes >> 24] << 24;
+  codes = LevelsOf(codes);
 #endif
   return codes;
 #else
@@ -65,7 +129,9 @@ DEVICE uint Chunk(GLOBAL const uint* words, uint chunk) {
 #endif
 }
 
-#if SCALE_BYTES > 0
+#endif  // BOOK
+
+#if SCALE_BYTES > 0 && !defined(BOOK)
 // The integer scale (and min) of a run of columns. `packed` is the first of one row's bytes, which
 // are LANES apart.
 #define PACKED(i) ((int)packed[(i) * LANES])
@@ -126,11 +192,26 @@ void Product(GLOBAL const uchar* weights, ulong weights_at, uint rows, uint cols
     if (group < groups) {
       const uint in_record = group % RECORD_GROUPS;
       GLOBAL const uchar* record = records + (ulong)(group / RECORD_GROUPS) * RECORD_BYTES;
-      GLOBAL const uint* words =
-          (GLOBAL const uint*)(record + CODES_AT + in_record * GROUP_BYTES) + lane;
+      GLOBAL const uchar* codes_at = record + CODES_AT + in_record * GROUP_BYTES;
       uint codes[8];
+#ifdef BOOK
+#if SHIFT
+      const uint signs = 0;
+#else
+      const uint signs = ((GLOBAL const uint*)(codes_at + SIGNS_AT))[lane];
+#endif
+      BookCodes(codes_at + lane, signs, codes);
+#else
+      GLOBAL const uint* words = (GLOBAL const uint*)codes_at + lane;
       for (uint chunk = 0; chunk < 8; ++chunk) codes[chunk] = Chunk(words, chunk);
-#if D_BYTES == 1
+#endif
+#if D_BYTES == 0
+      uint half_of_d = 0;
+      for (uint i = 0; i < 4; ++i) {
+        half_of_d |= (uint)(record[SCALES_AT + (2 * i + 1) * LANES + lane] >> 4) << (4 * i);
+      }
+      const float d = HalfToFloat((ushort)half_of_d);
+#elif D_BYTES == 1
       const uint e = record[lane];
       const float d = FLOAT_OF(e < 2 ? 0x00200000u << e : (e - 1u) << 23);
 #else
@@ -144,7 +225,10 @@ void Product(GLOBAL const uchar* weights, ulong weights_at, uint rows, uint cols
       float mins[RUNS];
 #endif
       for (uint run = 0; run < RUNS; ++run) {
-#if SCALE_BYTES > 0
+#ifdef BOOK
+        scales[run] = d * D_UNIT * (float)BookScale(record + SCALES_AT + lane, codes_at + lane,
+                                                    signs, in_record * RUNS + run);
+#elif SCALE_BYTES > 0
         GLOBAL const uchar* packed = record + SCALES_AT + lane;
         scales[run] = d * (float)ScaleOfRun(packed, in_record * RUNS + run);
 #if HAS_MIN

@@ -137,6 +137,7 @@ TEST_F(GpuExperts, HaveTheBitsOfTheReferenceForTheTypesOfUploads) {
 
 TEST_F(GpuExperts, HaveTheBitsOfTheReferenceInMixedTypes) {
   ExpectReference({TensorType::kIQ4_XS, TensorType::kQ5_K, TensorType::kF16}, 256, 80);
+  ExpectReference({TensorType::kIQ2_XS, TensorType::kIQ3_XXS, TensorType::kIQ3_S}, 256, 256);
   ExpectReference({TensorType::kF32, TensorType::kBF16, TensorType::kQ5_1}, 40, 96);
 }
 

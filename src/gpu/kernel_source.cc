@@ -6,6 +6,8 @@
 
 #include "gpu/kernel_text.h"
 #include "quant/block_formats.h"
+#include "quant/book_codes.h"
+#include "quant/code_books.h"
 #include "quant/exp_reference.h"
 #include "quant/gate_reference.h"
 #include "quant/panel_layout.h"
@@ -23,13 +25,35 @@ void DefineFloat(std::string& text, std::string_view name, float value) {
   DefineWord(text, name, fmt::format("({:a}f)", value));
 }
 
+// What the places, signs and scales of a type with a code book (quant/book_codes.h) are made of.
+template <typename Block>
+void DefineBook(std::string& text) {
+  using Places = BookPlaces<Block>;
+  const auto number = [&text](std::string_view name, int value) {
+    DefineWord(text, name, fmt::format("{}", value));
+  };
+  std::string words;
+  for (const std::int32_t word : kWideBook<Block>.words) words += fmt::format("{}, ", word);
+  DefineWord(text, "BOOK", words);
+  number("BOOK_WORDS", Places::kWords);
+  number("DIGIT_BITS", Block::kDigitBits);
+  number("HIGH_BITS", Places::kHighBits);
+  number("HIGH_BYTES", Places::kHighBytes);
+  number("HIGH_STEP", Places::kHighStep);
+  number("HIGH_IN_SIGNS", Places::kHighInSigns ? 1 : 0);
+  number("SEVENS", SignsOf<Block>() == SignForm::kSevens ? 1 : 0);
+  number("SHIFT", SignsOf<Block>() == SignForm::kShift ? 1 : 0);
+  DefineCount(text, "SIGNS_AT", PanelLayout<Block>::kSigns);
+  DefineFloat(text, "D_UNIT", Block::kUnit);
+}
+
 // Plain, not unsigned, where the preprocessor or a product of integers reads them.
 template <typename Block>
 void DefineBlock(std::string& text) {
   using Layout = PanelLayout<Block>;
   DefineWord(text, "PRODUCT_BLOCKS", "1");
   DefineWord(text, "CODE_BITS", fmt::format("{}", Layout::kBits));
-  DefineWord(text, "D_BYTES", fmt::format("{}", sizeof(Block::d)));
+  DefineWord(text, "D_BYTES", fmt::format("{}", kDBytes<Block>));
   DefineWord(text, "HAS_MIN", Block::kHasMin ? "1" : "0");
   DefineWord(text, "SCALE_BYTES", fmt::format("{}", kScaleBytes<Block>));
   DefineWord(text, "RUNS", fmt::format("{}", kScaleCols<Block> < kGroupCols ? 2 : 1));
@@ -41,6 +65,7 @@ void DefineBlock(std::string& text) {
   DefineCount(text, "GROUP_BYTES", Layout::kGroupBytes);
   static_assert(kGroupCols / kScaleCols<Block> <= 2 && Layout::kCodes % 4 == 0 &&
                 Layout::kRecordBytes % 4 == 0);
+  if constexpr (kHasBook<Block>) DefineBook<Block>(text);
   int offset = Block::kOffset;
   if constexpr (kHasLevels<Block>) {
     offset = -*std::min_element(Block::kLevels.begin(), Block::kLevels.end());

@@ -108,7 +108,7 @@ HWY_NOINLINE void MultiplyPanel(const std::byte* HWY_RESTRICT panel, std::size_t
       HWY_UNROLL(4)
       for (std::size_t s = 0; s < kStrips; ++s) {
         C codes[kGroupChunks];
-        UnpackGroup<Block, Dot>(group + s * kLanes * kChunkCols, codes);
+        UnpackGroup<Block, Dot>(group, s * kLanes, codes);
         F scale[kRuns], min[kRuns];
         for (std::size_t run = 0; run < kRuns; ++run) {
           scale[run] = scales.Scale(s * kLanes, g * kRuns + run);

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "kernels/quantize_activations.h"
 #include "kernels/target.h"
+#include "quant/book_codes.h"
 #include "quant/panel_reference.h"
 #include "quant/random_rows.h"
 #include "testing/test_seed.h"
@@ -218,7 +219,11 @@ TEST_P(MatMul, IsExactAtTheExtremesOfItsIntegers) {
         for (std::size_t i = 0; i < w.native.size(); i += sizeof(Block)) {
           Block b;
           std::memset(&b, byte, sizeof b);
-          b.d = sizeof b.d == 1 ? 127 : 0x3c00;  // 1
+          if constexpr (kHasBook<Block>) {
+            SetHalf(0x3c00, b);
+          } else {
+            b.d = sizeof b.d == 1 ? 127 : 0x3c00;  // 1
+          }
           if constexpr (requires { b.m; }) b.m = 0xbc00;
           if constexpr (requires { b.dmin; }) b.dmin = 0x3c00;
           std::memcpy(w.native.data() + i, &b, sizeof b);

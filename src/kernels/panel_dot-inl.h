@@ -57,22 +57,25 @@ struct Dot {
 
 #if HWY_TARGET == HWY_AVX3
 
-// Sums of pairs in 16 bits cannot overflow below 2 chunks * 2 products * 63 * 127 = 32004.
+// Sums of pairs in 16 bits cannot overflow below 2 chunks * 2 products * 63 * 127 = 32004, those of
+// one chunk below 2 * 127 * 127 = 32258.
 template <int kMaxCode>
-requires(kMaxCode <= 63) struct Dot<false, kMaxCode> {
+requires(kMaxCode <= 127) struct Dot<false, kMaxCode> {
   static constexpr bool kTogether = false, kSignedCodes = false;
-  static constexpr std::size_t kChunks = 2;
+  static constexpr std::size_t kChunks = kMaxCode <= 63 ? 2 : 1;
   static HWY_INLINE I Add(I acc, const C* w, const std::int8_t* x) {
-    const auto low = _mm512_maddubs_epi16(w[0].raw, BroadcastChunk(x).raw);
-    const auto high = _mm512_maddubs_epi16(w[1].raw, BroadcastChunk(x + kChunkCols).raw);
-    const auto pairs = _mm512_add_epi16(low, high);
+    auto pairs = _mm512_maddubs_epi16(w[0].raw, BroadcastChunk(x).raw);
+    if constexpr (kChunks == 2) {
+      const auto high = _mm512_maddubs_epi16(w[1].raw, BroadcastChunk(x + kChunkCols).raw);
+      pairs = _mm512_add_epi16(pairs, high);
+    }
     return I{_mm512_add_epi32(acc.raw, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)))};
   }
 };
 
 // Codes of 8 bits would overflow: the even and the odd columns are multiplied in 16 bits apart.
 template <int kMaxCode>
-requires(kMaxCode > 63) struct Dot<false, kMaxCode> {
+requires(kMaxCode > 127) struct Dot<false, kMaxCode> {
   static constexpr bool kTogether = false, kSignedCodes = false;
   static constexpr std::size_t kChunks = 1;
   static HWY_INLINE I Add(I acc, const C* w, const std::int8_t* x) {
@@ -92,9 +95,9 @@ requires(kMaxCode > 63) struct Dot<false, kMaxCode> {
 #else
 
 // Sums of pairs in 16 bits, over as many chunks as cannot overflow: all 8 of a group for codes of 4
-// bits, 2 for those of 6.
+// bits, 2 for those of 6, one for those of 7.
 template <int kMaxCode>
-requires(kMaxCode <= 63) struct Dot<false, kMaxCode> {
+requires(kMaxCode <= 127) struct Dot<false, kMaxCode> {
   static constexpr bool kTogether = true, kSignedCodes = false;
   static constexpr std::size_t kFitting = std::bit_floor(32767u / (2 * kMaxCode * 127));
 
@@ -126,7 +129,7 @@ requires(kMaxCode <= 63) struct Dot<false, kMaxCode> {
 // Codes of 8 bits would overflow but for their magnitudes, with the signs given to the activations:
 // pairs of products are at most 2 * 128 * 127 = 32512.
 template <int kMaxCode>
-requires(kMaxCode > 63) struct Dot<false, kMaxCode> {
+requires(kMaxCode > 127) struct Dot<false, kMaxCode> {
   static constexpr bool kTogether = true, kSignedCodes = true;
 
   template <std::size_t kChunks, std::size_t kT>

@@ -91,6 +91,33 @@ HWY_INLINE C LoadC(const std::byte* p) {
 }
 HWY_INLINE C LoadC(const std::uint8_t* p) { return hn::LoadU(DC(), p); }
 HWY_INLINE void StoreC(C v, void* p) { hn::StoreU(v, DC(), static_cast<std::uint8_t*>(p)); }
+// kLanes integers, from 32 bits each or from bytes.
+HWY_INLINE I LoadI(const std::byte* p) {
+  return hn::LoadU(DI(), reinterpret_cast<const std::int32_t*>(p));
+}
+HWY_INLINE I LoadBytesI(const std::byte* p) {
+  const hn::Rebind<std::uint8_t, DF> d8;
+  return hn::PromoteTo(DI(), hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(p)));
+}
+HWY_INLINE C CodesOf(I v) { return hn::BitCast(DC(), v); }
+HWY_INLINE I AndI(I a, I b) { return hn::And(a, b); }
+HWY_INLINE I OrI(I a, I b) { return hn::Or(a, b); }
+HWY_INLINE I XorI(I a, I b) { return hn::Xor(a, b); }
+// Up by kBits; down if negative, with copies of the sign.
+template <int kBits>
+HWY_INLINE I ShiftI(I v) {
+  if constexpr (kBits < 0) {
+    return hn::ShiftRight<-kBits>(v);
+  } else {
+    return hn::ShiftLeft<kBits>(v);
+  }
+}
+HWY_INLINE I ShiftDownI(I v, int bits) { return hn::ShiftRightSame(v, bits); }
+// table[place] for every lane.
+HWY_INLINE I LookUpI(const std::int32_t* table, I places) {
+  return hn::GatherIndex(DI(), table, places);
+}
+
 HWY_INLINE C SubtractC(C v, std::uint8_t n) { return hn::Sub(v, hn::Set(DC(), n)); }
 HWY_INLINE C OrC(C a, C b) { return hn::Or(a, b); }
 HWY_INLINE C XorC(C v, std::uint8_t n) { return hn::Xor(v, hn::Set(DC(), n)); }
@@ -123,6 +150,19 @@ namespace troupe::HWY_NAMESPACE {
 
 // A strip is what one vector holds of a panel: rows [lane, lane + kLanes) of its 16.
 inline constexpr std::size_t kStrips = kPanelRows / kLanes;
+
+// Bit c of each byte to bit kTo of the code in chunk c.
+template <int kTo>
+HWY_INLINE void OrBits(C bits, C (&codes)[kGroupChunks]) {
+  codes[0] = OrC(codes[0], Field<1, 0, kTo>(bits));
+  codes[1] = OrC(codes[1], Field<1, 1, kTo>(bits));
+  codes[2] = OrC(codes[2], Field<1, 2, kTo>(bits));
+  codes[3] = OrC(codes[3], Field<1, 3, kTo>(bits));
+  codes[4] = OrC(codes[4], Field<1, 4, kTo>(bits));
+  codes[5] = OrC(codes[5], Field<1, 5, kTo>(bits));
+  codes[6] = OrC(codes[6], Field<1, 6, kTo>(bits));
+  codes[7] = OrC(codes[7], Field<1, 7, kTo>(bits));
+}
 
 }  // namespace troupe::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

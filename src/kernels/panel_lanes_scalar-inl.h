@@ -82,6 +82,37 @@ inline F LoadHalvedExponents(const std::byte* p) {
       [p](std::size_t i) { return HalvedExponentToFloat(static_cast<std::uint8_t>(p[i])); });
 }
 
+inline I LoadI(const std::byte* p) { return Read<I>(p); }
+inline I LoadBytesI(const std::byte* p) {
+  return Generate<I>([p](std::size_t i) { return std::to_integer<std::int32_t>(p[i]); });
+}
+inline C CodesOf(const I& v) { return Read<C>(v.v); }
+inline I AndI(const I& a, const I& b) {
+  return Generate<I>([&](std::size_t i) { return a.v[i] & b.v[i]; });
+}
+inline I OrI(const I& a, const I& b) {
+  return Generate<I>([&](std::size_t i) { return a.v[i] | b.v[i]; });
+}
+inline I XorI(const I& a, const I& b) {
+  return Generate<I>([&](std::size_t i) { return a.v[i] ^ b.v[i]; });
+}
+template <int kBits>
+inline I ShiftI(const I& v) {
+  return Generate<I>([&](std::size_t i) {
+    if constexpr (kBits < 0) {
+      return v.v[i] >> -kBits;
+    } else {
+      return static_cast<std::int32_t>(static_cast<std::uint32_t>(v.v[i]) << kBits);
+    }
+  });
+}
+inline I ShiftDownI(const I& v, int bits) {
+  return Generate<I>([&](std::size_t i) { return v.v[i] >> bits; });
+}
+inline I LookUpI(const std::int32_t* table, const I& places) {
+  return Generate<I>([&](std::size_t i) { return table[places.v[i]]; });
+}
+
 inline C LoadC(const void* p) { return Read<C>(p); }
 inline void StoreC(const C& v, void* p) { std::memcpy(p, v.v, sizeof v.v); }
 inline C SubtractC(const C& v, std::uint8_t n) {

@@ -7,6 +7,7 @@
 #define TROUPE_KERNELS_PANEL_UNPACK_INL_H_
 #endif
 
+#include "kernels/panel_book-inl.h"
 #include "kernels/panel_dot-inl.h"
 #include "kernels/panel_lanes-inl.h"
 
@@ -48,18 +49,6 @@ constexpr LevelTable LevelsPlus(int offset) {
   return table;
 }
 
-template <int kTo>
-HWY_INLINE void OrBits(C bits, C (&codes)[kGroupChunks]) {
-  codes[0] = OrC(codes[0], Field<1, 0, kTo>(bits));
-  codes[1] = OrC(codes[1], Field<1, 1, kTo>(bits));
-  codes[2] = OrC(codes[2], Field<1, 2, kTo>(bits));
-  codes[3] = OrC(codes[3], Field<1, 3, kTo>(bits));
-  codes[4] = OrC(codes[4], Field<1, 4, kTo>(bits));
-  codes[5] = OrC(codes[5], Field<1, 5, kTo>(bits));
-  codes[6] = OrC(codes[6], Field<1, 6, kTo>(bits));
-  codes[7] = OrC(codes[7], Field<1, 7, kTo>(bits));
-}
-
 HWY_INLINE void OrPairs(C pairs, C* codes) {
   codes[0] = OrC(codes[0], Field<2, 0, 4>(pairs));
   codes[1] = OrC(codes[1], Field<2, 2, 4>(pairs));
@@ -67,12 +56,23 @@ HWY_INLINE void OrPairs(C pairs, C* codes) {
   codes[3] = OrC(codes[3], Field<2, 6, 4>(pairs));
 }
 
-// The 8 chunks of a group of codes, of the strip that `group` points at.
+// Codes that are places in a table become its levels.
 template <typename Block, class Dot>
-HWY_INLINE void UnpackGroup(const std::byte* group, C (&codes)[kGroupChunks]) {
+HWY_INLINE void LookUpLevels(C (&codes)[kGroupChunks]) {
+  alignas(16) static constexpr LevelTable kTable = LevelsPlus<Block>(kOffset<Block, Dot>);
+  for (C& chunk : codes) chunk = LookUpC(kTable.levels, chunk);
+}
+
+// The 8 chunks of a group of codes, of the rows from `lane` on.
+template <typename Block, class Dot>
+HWY_INLINE void UnpackGroup(const std::byte* group, std::size_t lane, C (&codes)[kGroupChunks]) {
   constexpr std::size_t kBits = PanelLayout<Block>::kBits;
-  const auto word = [group](std::size_t i) HWY_ATTR { return LoadC(group + i * kWordsBytes); };
-  if constexpr (kBits == 8) {
+  const auto word = [group, lane](std::size_t i)
+                        HWY_ATTR { return LoadC(group + i * kWordsBytes + lane * kChunkCols); };
+  if constexpr (kHasBook<Block>) {
+    ReadBookCodes<Block>(group, lane, codes);
+    LookUpLevels<Block, Dot>(codes);
+  } else if constexpr (kBits == 8) {
     for (std::size_t i = 0; i < kGroupChunks; ++i) {
       codes[i] = kSignedHere<Block, Dot> ? XorC(word(i), 0x80) : word(i);
     }
@@ -82,10 +82,7 @@ HWY_INLINE void UnpackGroup(const std::byte* group, C (&codes)[kGroupChunks]) {
       codes[i] = Field<4, 0, 0>(nibbles);
       codes[i + 4] = Field<4, 4, 0>(nibbles);
     }
-    if constexpr (kHasLevels<Block>) {
-      alignas(16) static constexpr LevelTable kTable = LevelsPlus<Block>(kOffset<Block, Dot>);
-      for (C& chunk : codes) chunk = LookUpC(kTable.levels, chunk);
-    }
+    if constexpr (kHasLevels<Block>) LookUpLevels<Block, Dot>(codes);
     if constexpr (kBits == 5) OrBits<4>(word(4), codes);
     if constexpr (kBits == 6) {
       OrPairs(word(4), codes);
@@ -173,9 +170,13 @@ class RecordScales {
  public:
   explicit HWY_INLINE RecordScales(const std::byte* record) : record_(record) {
     if constexpr (kPacked) packed_.Read(record);
+    if constexpr (kDBytes<Block> == 0) ReadSplitHalves(record + PanelLayout<Block>::kScales, d_);
   }
   HWY_INLINE F Scale(std::size_t lane, std::size_t run) const {
-    if constexpr (sizeof(Block::d) == 1) {
+    if constexpr (kHasBook<Block>) {
+      const F d = Multiply(LoadHalves(HalvesOf(record_) + lane * 2), SetF(Block::kUnit));
+      return Multiply(d, BookScale<Block>(record_, lane, run));
+    } else if constexpr (sizeof(Block::d) == 1) {
       return LoadHalvedExponents(record_ + PanelLayout<Block>::kD + lane);
     } else {
       const F d = LoadHalves(record_ + PanelLayout<Block>::kD + lane * 2);
@@ -198,9 +199,19 @@ class RecordScales {
   }
 
  private:
-  static constexpr bool kPacked = kScaleBytes<Block> != 0;
+  static constexpr bool kPacked = kScaleBytes<Block> != 0 && !kHasBook<Block>;
   struct Nothing {};
+
+  HWY_INLINE const std::byte* HalvesOf(const std::byte* record) const {
+    if constexpr (kDBytes<Block> == 0) {
+      return reinterpret_cast<const std::byte*>(d_);
+    } else {
+      return record + PanelLayout<Block>::kD;
+    }
+  }
+
   const std::byte* record_;
+  std::uint16_t d_[kDBytes<Block> == 0 ? kPanelRows : 1];  // of IQ1_M
   std::conditional_t<kPacked, PackedScales<Block>, Nothing> packed_;
 };
 

@@ -1,6 +1,7 @@
 // Packs codes and group scales into blocks and unpacks them: the one place that knows where their
-// bits lie. Codes are unsigned and in element order here, whatever the block does. block_formats.h
-// says what the numbers mean.
+// bits lie, but for types with a code book, which it only unpacks by book_codes.h. Codes are
+// unsigned and in element order here, whatever the block does. block_formats.h says what the
+// numbers mean.
 #pragma once
 
 #include <array>
@@ -11,6 +12,7 @@
 #include "base/half.h"
 #include "quant/bit_plane.h"
 #include "quant/block_formats.h"
+#include "quant/book_codes.h"
 
 namespace troupe {
 
@@ -24,10 +26,12 @@ struct GroupScales {
   std::array<std::uint8_t, Block::kGroups> min{};
 };
 
-// The block's scale, d, as a float.
+// The block's scale, d (times the unit of its levels), as a float.
 template <typename Block>
 float ScaleOf(const Block& b) {
-  if constexpr (sizeof b.d == 1) {
+  if constexpr (kHasBook<Block>) {
+    return HalfToFloat(HalfOf(b)) * Block::kUnit;
+  } else if constexpr (sizeof b.d == 1) {
     return HalvedExponentToFloat(b.d);
   } else {
     return HalfToFloat(b.d);
@@ -64,7 +68,9 @@ void ForEachPlane(Block& b, F&& f) {
 template <typename Block>
 Codes<Block> UnpackCodes(const Block& b) {
   Codes<Block> codes{};
-  if constexpr (Block::kType == TensorType::kQ8_0) {
+  if constexpr (kHasBook<Block>) {
+    codes = BookCodes(b);
+  } else if constexpr (Block::kType == TensorType::kQ8_0) {
     for (std::size_t i = 0; i < Block::kElems; ++i) {
       codes[i] = static_cast<std::uint8_t>(b.qs[i] + Block::kOffset);
     }
@@ -95,7 +101,9 @@ GroupScales<Block> UnpackScales(const Block& b) {
   const auto set_min = [&](std::size_t g, int min) {
     groups.min[g] = static_cast<std::uint8_t>(min);
   };
-  if constexpr (kType == TensorType::kQ2_K) {
+  if constexpr (kHasBook<Block>) {
+    for (std::size_t g = 0; g < Block::kGroups; ++g) set_scale(g, 2 * StoredScale(b, g) + 1);
+  } else if constexpr (kType == TensorType::kQ2_K) {
     for (std::size_t g = 0; g < 16; ++g) {
       set_scale(g, b.scales[g] & 15);
       set_min(g, b.scales[g] >> 4);

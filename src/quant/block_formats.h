@@ -134,6 +134,89 @@ struct BlockIQ4_XS : SuperBlockFormat<TensorType::kIQ4_XS, 8, 15, false> {
   std::uint8_t qs[128];
 };
 
+// 256 elements in words of a code book (code_books.h), WordElems digits each, of 3 bits where there
+// are four and of 2 where there are eight. A code is an element's digit with its sign above it.
+// x = d * kUnit * scale * kLevels[q]; a scale is stored as half of it, rounded down, in 4 bits
+// (IQ1: 3), so it is odd. How the places of words and the signs are packed: book_codes.h.
+template <TensorType Type, int Groups, int WordElems>
+struct BookFormat : SuperBlockFormat<Type, Groups, (WordElems == 4 ? 15 : 7), false> {
+  static constexpr std::size_t kWordElems = WordElems;
+  static constexpr int kDigitBits = WordElems == 4 ? 3 : 2;
+  static constexpr int kMinScale = 1, kMaxScale = 31;
+};
+
+struct BlockIQ3_S : BookFormat<TensorType::kIQ3_S, 8, 4> {
+  static constexpr std::array<std::int8_t, 16> kLevels = {1,  3,  5,  7,  9,  11,  13,  15,
+                                                          -1, -3, -5, -7, -9, -11, -13, -15};
+  static constexpr float kUnit = 1;
+  std::uint16_t d;
+  std::uint8_t qs[64];
+  std::uint8_t qh[8];
+  std::uint8_t signs[32];
+  std::uint8_t scales[4];
+};
+struct BlockIQ3_XXS : BookFormat<TensorType::kIQ3_XXS, 8, 4> {
+  static constexpr std::array<std::int8_t, 16> kLevels = {2,  6,  10,  14,  18,  22,  26,  31,
+                                                          -2, -6, -10, -14, -18, -22, -26, -31};
+  static constexpr float kUnit = 0.5f;
+  std::uint16_t d;
+  std::uint8_t qs[64];
+  std::uint8_t signs[32];  // 28 bits of signs and 4 of scale for each 32 elements
+};
+
+// Three magnitudes, which the types of IQ2 share.
+inline constexpr std::array<std::int8_t, 16> kThreeMagnitudes = {8, 25, 43, 0, -8, -25, -43};
+
+struct BlockIQ2_XXS : BookFormat<TensorType::kIQ2_XXS, 8, 8> {
+  static constexpr auto kLevels = kThreeMagnitudes;
+  static constexpr float kUnit = 0.125f;
+  std::uint16_t d;
+  std::uint8_t qs[64];  // for each 32 elements four places, then signs and scale as in IQ3_XXS
+};
+struct BlockIQ2_XS : BookFormat<TensorType::kIQ2_XS, 16, 8> {
+  static constexpr auto kLevels = kThreeMagnitudes;
+  static constexpr float kUnit = 0.125f;
+  std::uint16_t d;
+  std::uint8_t qs[64];  // 9 bits of place and 7 of signs for each 8 elements
+  std::uint8_t scales[8];
+};
+struct BlockIQ2_S : BookFormat<TensorType::kIQ2_S, 16, 8> {
+  static constexpr auto kLevels = kThreeMagnitudes;
+  static constexpr float kUnit = 0.125f;
+  std::uint16_t d;
+  std::uint8_t qs[32];
+  std::uint8_t signs[32];
+  std::uint8_t qh[8];
+  std::uint8_t scales[8];
+};
+
+// Digits -1, 0, 1 to which an eighth is added, or from which it is subtracted where the "sign" is
+// set. A sign belongs to 32 elements in IQ1_S and to 8 in IQ1_M. Levels are eight times that.
+inline constexpr std::array<std::int8_t, 16> kShiftedDigits = {-7, 1, 9, 0, -9, -1, 7};
+
+struct BlockIQ1_S : BookFormat<TensorType::kIQ1_S, 8, 8> {
+  static constexpr auto kLevels = kShiftedDigits;
+  static constexpr int kMaxScale = 15;
+  static constexpr float kUnit = 0.125f;
+  std::uint16_t d;
+  std::uint8_t qs[32];
+  std::uint8_t qh[16];  // for each 32 elements four times 3 bits of place, 3 of scale, the sign
+};
+struct BlockIQ1_M : BookFormat<TensorType::kIQ1_M, 16, 8> {
+  static constexpr auto kLevels = kShiftedDigits;
+  static constexpr int kMaxScale = 15;
+  static constexpr float kUnit = 0.125f;
+  std::uint8_t qs[32];
+  std::uint8_t qh[16];     // for each 8 elements 3 bits of place and the sign
+  std::uint8_t scales[8];  // four words of four scales, 3 bits each, and 4 bits of d
+};
+
+// Whether the block is made of words of a code book.
+template <typename Block>
+inline constexpr bool kHasBook = requires {
+  Block::kWordElems;
+};
+
 // Whether the block's codes are places in a table.
 template <typename Block>
 inline constexpr bool kHasLevels = requires {
@@ -151,6 +234,9 @@ constexpr int LevelOf(std::uint8_t code) {
 }
 
 static_assert(sizeof(BlockIQ4_NL) == 18 && sizeof(BlockMXFP4) == 17 && sizeof(BlockIQ4_XS) == 136);
+static_assert(sizeof(BlockIQ3_S) == 110 && sizeof(BlockIQ3_XXS) == 98);
+static_assert(sizeof(BlockIQ2_XXS) == 66 && sizeof(BlockIQ2_XS) == 74 && sizeof(BlockIQ2_S) == 82);
+static_assert(sizeof(BlockIQ1_S) == 50 && sizeof(BlockIQ1_M) == 56);
 static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22);
 static_assert(sizeof(BlockQ5_1) == 24 && sizeof(BlockQ8_0) == 34);
 static_assert(sizeof(BlockQ2_K) == 84 && sizeof(BlockQ3_K) == 110 && sizeof(BlockQ4_K) == 144);
@@ -190,6 +276,27 @@ bool WithBlockType(TensorType type, F&& f) {
       return true;
     case TensorType::kQ6_K:
       f.template operator()<BlockQ6_K>();
+      return true;
+    case TensorType::kIQ1_S:
+      f.template operator()<BlockIQ1_S>();
+      return true;
+    case TensorType::kIQ1_M:
+      f.template operator()<BlockIQ1_M>();
+      return true;
+    case TensorType::kIQ2_XXS:
+      f.template operator()<BlockIQ2_XXS>();
+      return true;
+    case TensorType::kIQ2_XS:
+      f.template operator()<BlockIQ2_XS>();
+      return true;
+    case TensorType::kIQ2_S:
+      f.template operator()<BlockIQ2_S>();
+      return true;
+    case TensorType::kIQ3_XXS:
+      f.template operator()<BlockIQ3_XXS>();
+      return true;
+    case TensorType::kIQ3_S:
+      f.template operator()<BlockIQ3_S>();
       return true;
     case TensorType::kIQ4_NL:
       f.template operator()<BlockIQ4_NL>();

@@ -12,6 +12,7 @@
 
 #include "base/rng.h"
 #include "quant/block_formats.h"
+#include "quant/book_codes.h"
 #include "quant/dequantize.h"
 #include "quant/quantize.h"
 #include "quant/round_trip.h"
@@ -28,7 +29,9 @@ std::vector<std::byte> BlocksOfRandomBits(TensorType type, std::size_t count) {
       std::array<std::byte, sizeof(Block)> raw;
       for (std::byte& b : raw) b = static_cast<std::byte>(rng.Next());
       auto block = std::bit_cast<Block>(raw);
-      if constexpr (sizeof block.d == 1) {
+      if constexpr (kHasBook<Block>) {
+        SetHalf(HalfOf(block) & 0xbfff, block);
+      } else if constexpr (sizeof block.d == 1) {
         block.d &= 0x7f;
       } else {
         block.d &= 0xbfff;
@@ -66,13 +69,16 @@ struct Golden {
 
 TEST(GgmlGolden, DequantizesRandomBlocksToTheSameBits) {
   constexpr Golden kGoldens[] = {
-      {TensorType::kQ4_0, 0x74e2b407c911f889u},   {TensorType::kQ4_1, 0x1304cd67acf7ad24u},
-      {TensorType::kMXFP4, 0xc4c326a18be01e7au},  {TensorType::kIQ4_NL, 0x68577cdfc05a3650u},
-      {TensorType::kIQ4_XS, 0x483e516125a813bcu}, {TensorType::kQ5_0, 0x70afd664c1d07277u},
-      {TensorType::kQ5_1, 0x4cf5cb7dd39e92c8u},   {TensorType::kQ8_0, 0x3a036a4b3e0265f1u},
-      {TensorType::kQ2_K, 0x339588906e0d1b33u},   {TensorType::kQ3_K, 0x79f6f528ee09233eu},
-      {TensorType::kQ4_K, 0x2028c59c1bb9eabau},   {TensorType::kQ5_K, 0x48d7d2c6d6809925u},
-      {TensorType::kQ6_K, 0x7d15b5718ad8d85cu},
+      {TensorType::kQ4_0, 0x74e2b407c911f889u},    {TensorType::kQ4_1, 0x1304cd67acf7ad24u},
+      {TensorType::kMXFP4, 0xc4c326a18be01e7au},   {TensorType::kIQ4_NL, 0x68577cdfc05a3650u},
+      {TensorType::kIQ4_XS, 0x483e516125a813bcu},  {TensorType::kQ5_0, 0x70afd664c1d07277u},
+      {TensorType::kQ5_1, 0x4cf5cb7dd39e92c8u},    {TensorType::kQ8_0, 0x3a036a4b3e0265f1u},
+      {TensorType::kQ2_K, 0x339588906e0d1b33u},    {TensorType::kQ3_K, 0x79f6f528ee09233eu},
+      {TensorType::kQ4_K, 0x2028c59c1bb9eabau},    {TensorType::kQ5_K, 0x48d7d2c6d6809925u},
+      {TensorType::kQ6_K, 0x7d15b5718ad8d85cu},    {TensorType::kIQ1_S, 0x30bdba25db02347fu},
+      {TensorType::kIQ1_M, 0xe2806e07b1e1d342u},   {TensorType::kIQ2_XXS, 0x1364b7978e0bd5ceu},
+      {TensorType::kIQ2_XS, 0x6334887e470b043eu},  {TensorType::kIQ2_S, 0x4f63153b62c19da7u},
+      {TensorType::kIQ3_XXS, 0xcc80b8ccb2d962c0u}, {TensorType::kIQ3_S, 0x98527ca85a1bb6a7u},
   };
   for (const Golden& golden : kGoldens) {
     const auto blocks = BlocksOfRandomBits(golden.type, 64);

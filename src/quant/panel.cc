@@ -141,6 +141,45 @@ auto& MinOf(Block& b) {
   }
 }
 
+// Codes of a type with a code book: each byte of the places for all rows, then the words of signs.
+template <typename Block>
+void PackBookCodes(const std::array<Block, kPanelRows>& blocks, std::byte* codes) {
+  using Layout = PanelLayout<Block>;
+  constexpr bool kHasSigns = Layout::kSigns != Layout::kGroupBytes;
+  for (std::size_t g = 0; g < Layout::kGroups; ++g, codes += Layout::kGroupBytes) {
+    Words<kPanelRows> signs{}, spread{};
+    for (std::size_t row = 0; row < kPanelRows; ++row) {
+      const BookGroup<Block> group = ReadGroup(blocks[row], g);
+      for (std::size_t i = 0; i < group.places.size(); ++i) {
+        codes[i * kPanelRows + row] = std::byte{group.places[i]};
+      }
+      if constexpr (kHasSigns) std::memcpy(&signs[row], group.signs.data(), 4);
+    }
+    if constexpr (kHasSigns) {
+      SpreadBits(signs, spread);
+      std::memcpy(codes + Layout::kSigns, spread.data(), sizeof spread);
+    }
+  }
+}
+
+template <typename Block>
+void UnpackBookCodes(const std::byte* codes, std::size_t row, Block& b) {
+  using Layout = PanelLayout<Block>;
+  for (std::size_t g = 0; g < Layout::kGroups; ++g, codes += Layout::kGroupBytes) {
+    BookGroup<Block> group;
+    for (std::size_t i = 0; i < group.places.size(); ++i) {
+      group.places[i] = std::to_integer<std::uint8_t>(codes[i * kPanelRows + row]);
+    }
+    if constexpr (Layout::kSigns != Layout::kGroupBytes) {
+      Words<1> spread, signs{};
+      std::memcpy(&spread, codes + Layout::kSigns + row * 4, sizeof spread);
+      GatherBits(spread, signs);
+      std::memcpy(group.signs.data(), &signs, sizeof signs);
+    }
+    WriteGroup(group, g, b);
+  }
+}
+
 // Transposes 16 blocks: each field of the rows becomes adjacent, so that a kernel loads it as one
 // vector. Codes are gathered as words first, and their bits moved for all rows at once.
 template <typename Block>
@@ -148,7 +187,9 @@ void PackRecord(const std::array<Block, kPanelRows>& blocks, std::byte* record) 
   using Layout = PanelLayout<Block>;
   for (std::size_t row = 0; row < kPanelRows; ++row) {
     const Block& b = blocks[row];
-    std::memcpy(record + Layout::kD + row * sizeof b.d, &b.d, sizeof b.d);
+    if constexpr (kDBytes<Block> != 0) {
+      std::memcpy(record + Layout::kD + row * sizeof b.d, &b.d, sizeof b.d);
+    }
     if constexpr (Block::kHasMin) std::memcpy(record + Layout::kMin + row * 2, &MinOf(b), 2);
     if constexpr (kScaleBytes<Block> != 0) {
       for (std::size_t i = 0; i < kScaleBytes<Block>; ++i) {
@@ -156,49 +197,59 @@ void PackRecord(const std::array<Block, kPanelRows>& blocks, std::byte* record) 
       }
     }
   }
-  ForEachPanelPlane(blocks[0], [&](auto plane, const auto& bytes) {
-    using Plane = decltype(plane);
-    constexpr std::size_t kFileWords = sizeof bytes / 4;
-    const std::size_t offset =
-        reinterpret_cast<const std::byte*>(&bytes) - reinterpret_cast<const std::byte*>(&blocks[0]);
-    Words<kPanelRows> file[kFileWords];
-    for (std::size_t row = 0; row < kPanelRows; ++row) {
-      const std::byte* from = reinterpret_cast<const std::byte*>(&blocks[row]) + offset;
-      for (std::size_t i = 0; i < kFileWords; ++i) std::memcpy(&file[i][row], from + 4 * i, 4);
-    }
-    for (std::size_t g = 0; g < Layout::kGroups; ++g) {
-      Words<kPanelRows> words[Plane::kWords] = {};
-      Plane::Pack(file, g, words);
-      std::memcpy(record + Layout::kCodes + g * Layout::kGroupBytes + Plane::kFirst * kWordsBytes,
-                  words, sizeof words);
-    }
-  });
+  if constexpr (kHasBook<Block>) {
+    PackBookCodes(blocks, record + Layout::kCodes);
+  } else {
+    ForEachPanelPlane(blocks[0], [&](auto plane, const auto& bytes) {
+      using Plane = decltype(plane);
+      constexpr std::size_t kFileWords = sizeof bytes / 4;
+      const std::size_t offset = reinterpret_cast<const std::byte*>(&bytes) -
+                                 reinterpret_cast<const std::byte*>(&blocks[0]);
+      Words<kPanelRows> file[kFileWords];
+      for (std::size_t row = 0; row < kPanelRows; ++row) {
+        const std::byte* from = reinterpret_cast<const std::byte*>(&blocks[row]) + offset;
+        for (std::size_t i = 0; i < kFileWords; ++i) std::memcpy(&file[i][row], from + 4 * i, 4);
+      }
+      for (std::size_t g = 0; g < Layout::kGroups; ++g) {
+        Words<kPanelRows> words[Plane::kWords] = {};
+        Plane::Pack(file, g, words);
+        std::memcpy(record + Layout::kCodes + g * Layout::kGroupBytes + Plane::kFirst * kWordsBytes,
+                    words, sizeof words);
+      }
+    });
+  }
 }
 
 template <typename Block>
 void UnpackBlock(const std::byte* record, std::size_t row, Block& b) {
   using Layout = PanelLayout<Block>;
-  std::memcpy(&b.d, record + Layout::kD + row * sizeof b.d, sizeof b.d);
+  if constexpr (kDBytes<Block> != 0) {
+    std::memcpy(&b.d, record + Layout::kD + row * sizeof b.d, sizeof b.d);
+  }
   if constexpr (Block::kHasMin) std::memcpy(&MinOf(b), record + Layout::kMin + row * 2, 2);
   if constexpr (kScaleBytes<Block> != 0) {
     for (std::size_t i = 0; i < kScaleBytes<Block>; ++i) {
       std::memcpy(&b.scales[i], record + Layout::kScales + i * kPanelRows + row, 1);
     }
   }
-  ForEachPanelPlane(b, [&](auto plane, auto& bytes) {
-    using Plane = decltype(plane);
-    Words<1> file[sizeof bytes / 4] = {};
-    for (std::size_t g = 0; g < Layout::kGroups; ++g) {
-      const std::byte* from =
-          record + Layout::kCodes + g * Layout::kGroupBytes + Plane::kFirst * kWordsBytes + row * 4;
-      Words<1> words[Plane::kWords];
-      for (std::size_t i = 0; i < Plane::kWords; ++i) {
-        std::memcpy(&words[i], from + i * kWordsBytes, 4);
+  if constexpr (kHasBook<Block>) {
+    UnpackBookCodes(record + Layout::kCodes, row, b);
+  } else {
+    ForEachPanelPlane(b, [&](auto plane, auto& bytes) {
+      using Plane = decltype(plane);
+      Words<1> file[sizeof bytes / 4] = {};
+      for (std::size_t g = 0; g < Layout::kGroups; ++g) {
+        const std::byte* from = record + Layout::kCodes + g * Layout::kGroupBytes +
+                                Plane::kFirst * kWordsBytes + row * 4;
+        Words<1> words[Plane::kWords];
+        for (std::size_t i = 0; i < Plane::kWords; ++i) {
+          std::memcpy(&words[i], from + i * kWordsBytes, 4);
+        }
+        Plane::Unpack(words, g, file);
       }
-      Plane::Unpack(words, g, file);
-    }
-    std::memcpy(&bytes, file, sizeof bytes);
-  });
+      std::memcpy(&bytes, file, sizeof bytes);
+    });
+  }
 }
 
 template <typename Block>

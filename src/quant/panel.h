@@ -18,6 +18,9 @@
 //     2 bits       chunk 4 i + j in bits 2 j and 2 j + 1 of the bytes of word i
 //     1 bit        chunk j in bit j of the bytes of the word
 //     6, 5, 3      the low 4 (or 2) bits as above, then the remaining upper 2 (or 1) bits
+//   code books     for each 32 columns a BookGroup of each row (quant/book_codes.h): each byte of
+//                  the places (16 rows x byte 0, 16 rows x byte 1, ...), then, but in IQ1, a word
+//                  of signs, its bits as those of codes of 1 bit
 //
 // Codes are unsigned (a row's quant plus the type's offset, or a place in the type's table of
 // levels), scales stay as the file has them.

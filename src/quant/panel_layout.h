@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "quant/block_formats.h"
+#include "quant/book_codes.h"
 #include "quant/panel.h"
 
 namespace troupe {
@@ -29,6 +30,21 @@ inline constexpr std::size_t kScaleCols = Block::kElems;
 template <typename Block>
 requires(Block::kGroups > 0) inline constexpr std::size_t kScaleCols<Block> = Block::kGroupElems;
 
+// Bytes of d in a block: none in IQ1_M, whose d is part of the scales.
+template <typename Block>
+inline constexpr std::size_t kDBytes = 0;
+template <typename Block>
+requires requires(Block b) { b.d; }
+inline constexpr std::size_t kDBytes<Block> = sizeof(Block::d);
+
+// Bytes of a row in a group of 32 columns.
+template <typename Block>
+inline constexpr std::size_t kRowGroupBytes = std::bit_width(unsigned{Block::kMaxCode}) * 4;
+template <typename Block>
+requires kHasBook<Block>
+inline constexpr std::size_t kRowGroupBytes<Block> =
+    BookPlaces<Block>::kBytes + (SignsOf<Block>() == SignForm::kShift ? 0 : 4);
+
 template <typename Block>
 struct PanelLayout {
   static constexpr std::size_t kBits = std::bit_width(unsigned{Block::kMaxCode});
@@ -37,10 +53,15 @@ struct PanelLayout {
   // Byte offsets in a record.
   static constexpr std::size_t kD = 0;
   static constexpr std::size_t kMin =
-      kD + kPanelRows * sizeof(Block::d);  // m or dmin, where the type has one
+      kD + kPanelRows * kDBytes<Block>;  // m or dmin, where the type has one
   static constexpr std::size_t kScales = kMin + (Block::kHasMin ? kPanelRows * 2 : 0);
   static constexpr std::size_t kCodes = kScales + kPanelRows * kScaleBytes<Block>;
-  static constexpr std::size_t kGroupBytes = kBits * kWordsBytes;
+  static constexpr std::size_t kGroupBytes = kRowGroupBytes<Block> * kPanelRows;
+  // In a group of a type with a code book: the words of signs, after the bytes of places.
+  static constexpr std::size_t kSigns = [] {
+    if constexpr (kHasBook<Block>) return BookPlaces<Block>::kBytes * kPanelRows;
+    return std::size_t{0};
+  }();
   static constexpr std::size_t kRecordBytes = kCodes + kGroups * kGroupBytes;
   static_assert(kRecordBytes == kPanelRows * sizeof(Block), "a panel is as long as its rows");
 };

@@ -35,9 +35,14 @@ void Narrow(std::span<const float> src, std::byte* dst) {
 
 void QuantizeChecked(TensorType type, std::span<const float> src, std::span<std::byte> dst,
                      std::span<const float> importance, Rounding rounding) {
-  bool has_levels = false;
-  WithBlockType(type, [&]<typename Block>() { has_levels = kHasLevels<Block>; });
-  if (has_levels) {
+  bool has_levels = false, has_book = false;
+  WithBlockType(type, [&]<typename Block>() {
+    has_levels = kHasLevels<Block>;
+    has_book = kHasBook<Block>;
+  });
+  if (has_book) {
+    internal::QuantizeBooks(type, src, dst, importance, rounding);
+  } else if (has_levels) {
     internal::QuantizeLevels(type, src, dst, importance, rounding);
   } else if (Info(type).block_elems == 32) {
     internal::QuantizeBlocks(type, src, dst, importance, rounding);

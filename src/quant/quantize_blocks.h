@@ -23,6 +23,10 @@ void RoundSuperBlocks(TensorType type, std::span<const float> src, std::span<std
 void QuantizeLevels(TensorType type, std::span<const float> src, std::span<std::byte> dst,
                     std::span<const float> importance, Rounding rounding);
 
+// IQ1_*, IQ2_*, IQ3_*.
+void QuantizeBooks(TensorType type, std::span<const float> src, std::span<std::byte> dst,
+                   std::span<const float> importance, Rounding rounding);
+
 // Calls quantize(values, importance) -> Block for each block of the row and stores the results.
 template <typename Block, typename F>
 void ForEachBlock(std::span<const float> src, std::span<std::byte> dst,

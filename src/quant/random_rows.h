@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "base/tensor_type.h"
 #include "quant/block_formats.h"
+#include "quant/book_codes.h"
 
 namespace troupe {
 
@@ -37,7 +38,9 @@ inline std::vector<std::byte> RandomRows(TensorType type, std::size_t rows, std:
       Block b;
       auto* raw = reinterpret_cast<unsigned char*>(&b);
       for (std::size_t i = 0; i < sizeof b; ++i) raw[i] = static_cast<unsigned char>(rng.Next());
-      if constexpr (sizeof b.d == 1) {
+      if constexpr (kHasBook<Block>) {
+        SetHalf(FloatToHalf(0.01f * number()), b);
+      } else if constexpr (sizeof b.d == 1) {
         b.d = static_cast<std::uint8_t>(118 + rng.Below(8));
       } else {
         b.d = FloatToHalf(0.01f * number());
