@@ -15,7 +15,7 @@ targets=$(sed -n 's/^ *"\(HWY_DISABLED_TARGETS=.*\)"$/\1/p' src/kernels/CMakeLis
 for source in src/kernels/*.cc; do
   case $source in *_test.cc | *_bench.cc) continue ;; esac
   "$compiler" -std=c++20 -O2 -Wall -Wextra -Wshadow -Werror -ffp-contract=off \
-    -DHWY_BROKEN_EMU128=1 "-D$targets" -isystem "$work/include" -Isrc \
+    -DHWY_BROKEN_EMU128=1 "-D$targets" -isystem "$work/include" -Iinclude -Isrc \
     -c "$source" -o "$work/out.o"
   echo "$source"
 done
