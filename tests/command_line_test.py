@@ -1197,6 +1197,9 @@ class Input(CommandLineTest):
         self.assertEqual("The kernel" + alone.stdout, both.stdout)
         self.assertIn("ended: length", both.stderr)
         self.assertNotIn("[", alone.stderr)
+        lossy = subprocess.run([*asked, "--quiet", "--slots", "32", "--substitute", "drop"], stdin=subprocess.DEVNULL,
+                               capture_output=True, text=True, check=True)
+        self.assertIn("not exact", lossy.stderr)  # which an answer never hides
 
     def test_what_is_piped_in_beside_a_prompt_is_said_to_be_unread(self):
         asked = [TROUPE, "run", str(TINY), "-p", "a", "-n", "1"]

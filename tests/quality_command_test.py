@@ -100,7 +100,8 @@ class Buddies(QualityCommandTest):
         self.assertIn(f"{other}: a trace of another model", self.refused("calibrate", "--trace", other))
         self.record("calibrate", "--text", TEXT, "--tokens", 600)
         self.assertIn("m.profile.json: was learned from a text", self.refused("calibrate", "--trace", trace))
-        self.record("calibrate", "--trace", trace, "-o", self.folder / "other.json")
+        self.assertIn("was learned from a text", self.refused("calibrate", "--trace", trace, "-o", self.folder / "other.json"))
+        self.record("calibrate", "--trace", trace, "-o", self.folder / "other.json", "--buddies-output", self.folder / "b.json")
         self.assertNotEqual(json.loads((self.folder / "m.profile.json").read_text())["learned"], [])
 
     def test_lists_are_cut_as_asked(self):

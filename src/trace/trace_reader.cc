@@ -12,11 +12,14 @@ namespace troupe {
 
 std::string ToString(const TraceDamage& damage) {
   constexpr std::string_view kCutShort = "ends without its end mark: later tokens are missing";
-  if (damage.bytes == 0) return damage.first;
   std::string lost = damage.tokens > 0  ? fmt::format("{} tokens lost", damage.tokens)
                      : damage.cut_short ? std::string(kCutShort)
                                         : "no token known to be lost";
   if (damage.tokens > 0 && damage.cut_short) lost += fmt::format(", {}", kCutShort);
+  if (damage.bytes == 0) {
+    return damage.tokens > 0 && damage.cut_short ? fmt::format("{}; {}", damage.first, lost)
+                                                 : damage.first;
+  }
   return fmt::format("{} damaged place{}: {} bytes skipped, {}; the first: {}", damage.places,
                      damage.places == 1 ? "" : "s", damage.bytes, lost, damage.first);
 }

@@ -246,8 +246,11 @@ class Talk {
     }
     const bool cut =
         answer->finish == FinishReason::kLength || answer->finish == FinishReason::kContextFull;
-    if (options_.tells_figures && (terminal_ || cut)) {
-      const RunFigures figures = FiguresOf(engine_, *answer);
+    const RunFigures figures = FiguresOf(engine_, *answer);
+    if (!options_.tells_figures) {
+      if (cut) Remark("[ended: {}]\n", figures.ended);
+      Remark("{}", RunLossLines(figures));
+    } else if (terminal_ || cut) {
       Remark("{}\n{}", RunSentence(figures), RunLossLines(figures));
     }
     if (options_.records) answers_.push_back(RunRecord(engine_, prompt, each_.sampling, *answer));

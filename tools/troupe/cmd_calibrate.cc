@@ -166,7 +166,10 @@ class CalibrateCommand final : public Command {
   // Runs nothing: what a trace has of its model is read, and the model's file only to see that it
   // is the one.
   Status LearnFromTrace(const std::string& path, const std::string& buddies_path) {
-    if (output_.empty()) TROUPE_RETURN_IF_ERROR(CheckReplaceable(path));
+    // What a text taught is a profile and its buddies.
+    if (output_.empty() || buddies_output_.empty()) {
+      TROUPE_RETURN_IF_ERROR(CheckReplaceable(ProfilePathFor(engine_.model())));
+    }
     TROUPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(trace_));
     TROUPE_ASSIGN_OR_RETURN(const GgufModel model, GgufModel::Open(engine_.model()));
     TROUPE_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(model.metadata()));

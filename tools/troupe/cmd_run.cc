@@ -143,7 +143,7 @@ class RunCommand final : public Command {
                    input_.name(), prompt.size(), engine.plan().context());
     }
     const InterruptGuard guard;
-    input_.NoteWhatIsNotRead();
+    if (!quiet_) input_.NoteWhatIsNotRead();
     if (ShowsText() && !no_echo_) PrintNow(input_.shown());
     Request request = Asking(sampling, kUsualTokens);
     request.prompt = prompt;
@@ -169,9 +169,13 @@ class RunCommand final : public Command {
       ExplainSpeculation(engine, answer->usage);
     }
     TROUPE_RETURN_IF_ERROR(TellTime(engine));
-    if (answer != nullptr && !quiet_) {
+    if (answer != nullptr) {
       const RunFigures figures = FiguresOf(engine, *answer);
-      Remark("{}\n{}{}", RunSentence(figures), RunLossLines(figures), RunDetailLines(figures));
+      if (quiet_) {
+        Remark("{}", RunLossLines(figures));  // an answer that is not exact never looks like one
+      } else {
+        Remark("{}\n{}{}", RunSentence(figures), RunLossLines(figures), RunDetailLines(figures));
+      }
     }
     RememberRun(engine, answer != nullptr ? SeenOf(engine, answer->usage) : TokensSeen());
     return trace_.Finish(recorder);

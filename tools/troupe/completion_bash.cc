@@ -37,21 +37,24 @@ constexpr std::string_view kScriptEnd = R"(      esac
         words=$options files= folders= models=
       fi ;;
   esac
-  # Without the type, as a colon would end a word; the part of a name is enough where it is clear.
-  if [[ -n $models ]]; then
-    models=$(_troupe_models | sed 's/:.*//' | sort -u)
-    words+=" $models"
-  fi
   local kept=
   if [[ -n $list && $word == *,* ]]; then
     kept=${word%,*},
     word=${word##*,}
   fi
   mapfile -t COMPREPLY < <(compgen -P "$kept" -W "$words" -- "$word")
+  # Without the type, as a colon would end a word; the part of a name is enough where it is clear. Not
+  # by compgen -W, which would carry out what a name has between $( and ).
+  if [[ -n $models ]]; then
+    while IFS= read -r models; do
+      [[ -n $models && $models == "$word"* ]] && COMPREPLY+=("$models")
+    done < <(_troupe_models | sed 's/:.*//' | sort -u)
+    models=yes
+  fi
   # A file has the same right as a model.
   if [[ -n $models && -n $files ]]; then
     mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$word")
-    compopt -o filenames 2> /dev/null
+    compopt -o filenames -o default 2> /dev/null
   elif [[ -n $folders ]]; then
     compopt -o dirnames 2> /dev/null
   elif [[ -n $files ]]; then

@@ -50,10 +50,10 @@ std::string OnlineCpus() {
 Status RunOnCpus(const std::vector<unsigned>& cpus) {
   const std::string online = OnlineCpus();
   if (const Result<std::vector<unsigned>> there = ParseCpuList(online); there.ok()) {
-    const auto missing = std::ranges::find_if(
-        cpus, [&](unsigned cpu) { return !std::ranges::binary_search(*there, cpu); });
-    if (missing != cpus.end()) {
-      return InvalidArgument("processor {} found, this machine has {}", *missing, online);
+    const bool any = std::ranges::any_of(
+        cpus, [&](unsigned cpu) { return std::ranges::binary_search(*there, cpu); });
+    if (!any && !cpus.empty()) {
+      return InvalidArgument("processor {} found, this machine has {}", cpus.front(), online);
     }
   }
   cpu_set_t set;

@@ -115,12 +115,28 @@ class Binding {
     return given;
   }
 
+  // All but the last letter, which may take the next word.
+  bool AreOurFlags(const std::vector<std::string>& words, const std::string& name) const {
+    const Options* command = &options_;
+    for (const Binding& sub : subcommands_) {
+      if (!words.empty() && sub.options_.name() == words.front()) command = &sub.options_;
+    }
+    for (std::size_t i = 1; i < name.size(); ++i) {
+      const Option* const one = command->Find(fmt::format("-{}", name[i]));
+      const bool is_last = i + 1 == name.size();
+      if (one == nullptr || (!is_last && one->takes() != Option::Takes::kNothing)) return false;
+    }
+    return true;
+  }
+
   // "-fa" would be read as -f and its value "a", and "-hf" as -h: of those of another program that
-  // are known, nobody means that. What may be another option's value is left alone.
+  // are known, nobody means that. Flags of ours that are joined, as in "-if FILE", are left alone,
+  // and what may be another option's value.
   std::optional<std::string> ForeignWithOneDash(const std::vector<std::string>& words) const {
     for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
       const std::string name = NameIn(words[i]);
       if (name.size() < kLeastWithOneDash || name[0] != '-' || name[1] == '-') continue;
+      if (AreOurFlags(words, name)) continue;
       const Option* const before = i > 0 ? options_.Find(words[i - 1]) : nullptr;
       const bool is_value = before != nullptr && words[i - 1].starts_with('-') &&
                             before->takes() != Option::Takes::kNothing;

@@ -15,7 +15,10 @@ namespace {
 bool HasUnreadInput() {
   struct stat facts = {};
   if (::fstat(STDIN_FILENO, &facts) != 0) return false;
-  if (S_ISREG(facts.st_mode)) return ::lseek(STDIN_FILENO, 0, SEEK_CUR) < facts.st_size;
+  // A file whose beginning somebody has read is a loop's, as in `while read`, and not meant here.
+  if (S_ISREG(facts.st_mode)) {
+    return facts.st_size > 0 && ::lseek(STDIN_FILENO, 0, SEEK_CUR) == 0;
+  }
   int waiting = 0;
   return S_ISFIFO(facts.st_mode) && ::ioctl(STDIN_FILENO, FIONREAD, &waiting) == 0 && waiting > 0;
 }

@@ -171,6 +171,13 @@ Status CheckTraceOf(const TraceReader& reader, const GgufModel& model, const Mod
 
 Result<TraceCalibration> LearnRoutes(TraceReader& reader, const ModelConfig& config,
                                      const TraceCalibrationOptions& options) {
+  constexpr Bytes kMost = 4_GiB;  // of the tables: no model needs as much, a hostile header may
+  const ExpertGrid grid = reader.header().grid();
+  if (const Bytes tables = Coactivations::BytesFor(grid); tables > kMost) {
+    return Error(Code::kResourceExhausted,
+                 "{}: {} of tables for {} layers of {} experts, at most {} allowed", reader.name(),
+                 ToString(tables), grid.layers, grid.experts, ToString(kMost));
+  }
   if (options.buddies.weighted && reader.header().scores == ScoreKind::kNone) {
     return InvalidArgument("{}: has no scores, by which --weighted counts", reader.name());
   }
@@ -183,7 +190,12 @@ Result<TraceCalibration> LearnRoutes(TraceReader& reader, const ModelConfig& con
   if (learner.tokens() == 0) {
     return DataLoss("{}: no tokens to learn from, expected some", reader.name());
   }
-  return learner.Learned(options.buddies);
+  TraceCalibration learned = learner.Learned(options.buddies);
+  // Without scores every token spreads alike, and a tau learned from that would close all of them.
+  if (reader.header().scores == ScoreKind::kNone) {
+    for (BuddyLayer& layer : learned.buddies.layers) std::ranges::fill(layer.entropy, 0.0);
+  }
+  return learned;
 }
 
 Status CheckReplaceable(const std::string& path) {
@@ -193,7 +205,7 @@ Status CheckReplaceable(const std::string& path) {
   if (!found.ok() || found->learned.empty()) return OkStatus();
   return Error(Code::kFailedPrecondition,
                "{}: was learned from a text and corrects the forecasts of gates, which nothing "
-               "learned from a trace can; -o FILE leaves it as it is",
+               "learned from a trace can; -o FILE with --buddies-output FILE leaves it as it is",
                path);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/json_value.h"
+#include "fetch/plan/model_name.h"
 
 namespace troupe {
 namespace {
@@ -31,6 +32,7 @@ PullRecord ReadPullRecord(const JsonValue& root) {
   root.At("version").Count(kRecordVersion, kRecordVersion);
   PullRecord record;
   record.name = root.At("name").String();
+  if (!ParseModelName(record.name).ok()) root.At("name").Fail("the name of a model");
   const JsonValue files = root.At("files");
   if (files.size() == 0) files.Fail("one file or more");
   for (std::size_t i = 0; i < files.size(); ++i) {

@@ -15,7 +15,7 @@ TEST(PullRecord, IsReadBackAsItWasWritten) {
 }
 
 TEST(PullRecord, OfOthersIsRefused) {
-  const std::string good = PullRecordText({"n", {{"m", 1, ""}}});
+  const std::string good = PullRecordText({"hf.co/o/r", {{"m", 1, ""}}});
   ASSERT_TRUE(ParsePullRecord("x", good).ok());
   const auto with = [&](std::string_view from, std::string_view to) {
     std::string text = good;
@@ -24,9 +24,10 @@ TEST(PullRecord, OfOthersIsRefused) {
   };
   EXPECT_FALSE(ParsePullRecord("x", with("\"m\"", "\"../m\"")).ok());
   EXPECT_FALSE(ParsePullRecord("x", with("troupe pull", "other")).ok());
+  EXPECT_FALSE(ParsePullRecord("x", with("hf.co/o/r", "hf.co/o/$(x)")).ok()) << "shells see it";
   EXPECT_FALSE(ParsePullRecord("x", with("\"version\": 1", "\"version\": 2")).ok());
   EXPECT_FALSE(ParsePullRecord("x", with("\"sha256\": \"\"", "\"sha256\": \"zz\"")).ok());
-  EXPECT_FALSE(ParsePullRecord("x", PullRecordText({"n", {}})).ok());
+  EXPECT_FALSE(ParsePullRecord("x", PullRecordText({"hf.co/o/r", {}})).ok());
 }
 
 TEST(SafePath, StaysInItsFolder) {
