@@ -7,6 +7,7 @@ usage: cluster_test.py TROUPE [unittest arguments]
 """
 import concurrent.futures
 import contextlib
+import fcntl
 import itertools
 import json
 import os
@@ -34,8 +35,21 @@ AT_ONCE = 3  # tests, in processes of their own: they wait for leases, links and
 MADE = "TROUPE_CLUSTER_TEST_MODEL"  # the folder where such a process finds the model
 
 
-# Of this process's own, below those that outgoing connections take.
-PORTS = itertools.cycle(range(first := 10_000 + os.getpid() % 200 * 100, first + 100))
+def own_hundred():
+    """A hundred ports below those that outgoing connections take, which no other process with these tests has: a node that was
+    killed and comes back finds its port free."""
+    for number in range(200):
+        first = 10_000 + (os.getpid() + number) % 200 * 100
+        lock = open(pathlib.Path(tempfile.gettempdir()) / f"troupe-test-ports-{first}", "w", encoding="ascii")
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock, range(first, first + 100)
+        lock.close()
+    raise AssertionError("all hundreds of ports are taken by other tests")
+
+
+PORTS_LOCK, HUNDRED = own_hundred()  # for as long as this process runs
+PORTS = itertools.cycle(HUNDRED)
 
 
 def free_ports(count):
