@@ -26,13 +26,12 @@ def record(tokens, *arguments):
 
 class ReadAhead(unittest.TestCase):
     def test_guesses_that_are_always_wrong_are_wasted(self):
-        runs = [record(1000, "--predict", "wrong", "--slots", slots)
+        runs = [record(200, "--predict", "wrong", "--ungoverned", "--slots", slots)
                 for slots in (EXPERTS * 3 // 4, EXPERTS * 15 // 16, EXPERTS // 2)]
         self.assertEqual({run["predictor"] for run in runs}, {"wrong"})
-        # Where the disk is slow the learned odds end it before half of the mean is waste.
-        self.assertGreater(max(run["prefetch_wasted_share"] for run in runs), 0.3)
-        for run in runs:
+        for run in runs:  # by no governor, which follows the clock; some come true by chance
             self.assertLess(run["prefetch_useful"], run["prefetch_wasted"])
+        self.assertGreater(max(run["prefetch_wasted_share"] for run in runs), 0.5)
 
     def test_a_cache_by_scores_spares_what_the_layer_under_way_asked_for(self):
         # In one pool loads for the next layer choose among the experts of the one under way, too.

@@ -134,7 +134,7 @@ class Replay(unittest.TestCase):
         self.assertLessEqual(near["at_70"], near["at_60"])
         self.assertLessEqual(near["at_60"], near["at_50"])
         self.assertRegex(self.ok("replay", *arguments),
-                         r"same token's misses foretold, % at a precision of 70, 60, 50 %: 1 layer \d+\.\d, \d+\.\d, \d+\.\d; 2 layers")
+                         r"misses of the same token predicted, % at a precision of 70, 60, 50 %: 1 layer \d+\.\d, \d+\.\d, \d+\.\d; 2 layers")
 
     def test_substitution_on_recorded_scores_loads_less_and_says_what_refused(self):
         trace, _ = self.record("--slots", 96, "--trace-scores", "all")

@@ -2,18 +2,14 @@
 
 #include <dlfcn.h>
 
+#include "base/library_function.h"
+
 namespace troupe {
 namespace {
 
 constexpr const char* kCurl = "libcurl.so.4";
 constexpr unsigned kOldest =
     0x075500;  // 7.85: the first that can be held to http and https by name
-
-template <typename Function>
-bool LookUp(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
 
 bool LookUpAll(void* library, CurlApi& api) {
   return LookUp(library, "curl_global_init", api.GlobalInit) &&

@@ -2,16 +2,12 @@
 
 #include <dlfcn.h>
 
+#include "base/library_function.h"
+
 namespace troupe {
 namespace {
 
 constexpr const char* kOpenClLoader = "libOpenCL.so.1";
-
-template <typename Function>
-bool LookUp(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
 
 bool LookUpAll(void* library, OpenClApi& api) {
   return LookUp(library, "clGetPlatformIDs", api.GetPlatformIDs) &&

@@ -45,7 +45,7 @@ std::string RecallLine(std::string_view whose, std::span<const ChanceHistogram> 
     }
   }
   if (line.empty()) return line;
-  return fmt::format("\n    {} token's misses foretold, % at a precision of 70, 60, 50 %: {}",
+  return fmt::format("\n    misses of the {} token predicted, % at a precision of 70, 60, 50 %: {}",
                      whose, line);
 }
 

@@ -26,9 +26,9 @@ std::string ForesightByDistance(const Foresight& foresight);
 // Of each distance the misses, the recall at three precisions, and the histogram that they are of.
 Json ToJson(const JudgedChances& chances);
 
-// "same token's misses foretold, % at a precision of 70, 60, 50 %: 1 layer 76.0, 84.0, 90.0; 2
-// layers 70.1, ...": how many layers ahead. The next token's in a line of its own; nothing of what
-// has no figure. Each line follows a line's end.
+// "misses of the same token predicted, % at a precision of 70, 60, 50 %: 1 layer 76.0, 84.0, 90.0;
+// 2 layers 70.1, ...": how many layers ahead. The next token's in a line of its own; nothing of
+// what has no figure. Each line follows a line's end.
 std::string RecallFigures(const JudgedChances& chances);
 
 }  // namespace troupe

@@ -22,13 +22,14 @@ TEST(RecallFigures, TellEachDistanceThatMissedSomething) {
   JudgedChances chances;
   EXPECT_EQ(RecallFigures(chances), "");
   chances.same_token[2] = TenMisses();
-  EXPECT_EQ(RecallFigures(chances),
-            "\n    same token's misses foretold, % at a precision of 70, 60, 50 %: 3 layers 70.0, "
-            "70.0, 70.0");
+  EXPECT_EQ(
+      RecallFigures(chances),
+      "\n    misses of the same token predicted, % at a precision of 70, 60, 50 %: 3 layers 70.0, "
+      "70.0, 70.0");
   chances.same_token[0].Count(99, true);
   chances.next_token[0].Count(99, true);
   EXPECT_THAT(RecallFigures(chances), HasSubstr("1 layer 100.0, 100.0, 100.0; 3 layers 70.0"));
-  EXPECT_THAT(RecallFigures(chances), HasSubstr("\n    next token's misses foretold"));
+  EXPECT_THAT(RecallFigures(chances), HasSubstr("\n    misses of the next token predicted"));
   EXPECT_THAT(RecallFigures(chances), Not(HasSubstr("2 layers")));
 }
 
