@@ -8,6 +8,7 @@ PREDICTOR = "scores"          # the one whose chances a replay counts
 PRECISIONS = (70, 60, 50)     # %
 BAR_AHEAD, BAR_PRECISION, LEAST_RECALL = 3, 60, 0.70  # layers, %, share of the misses
 MOST_PREDICTING = 0.02        # of a token's time
+WASTE = 0.15                  # loads for nothing a miss, which the bar of bytes leaves
 BUDGET = 50                   # % in memory
 # A load takes so long that every distance is predicted, and that next to nothing is read ahead.
 LAYER_TIMES = 4
@@ -76,12 +77,27 @@ def recall_at(histogram, precision):
     return found / asked if asked else 0.0
 
 
+def known_within(histogram, waste):
+    """The largest share of the misses that a threshold finds while it names at most `waste` others a miss."""
+    misses = sum(histogram["asked"])
+    said = asked = found = 0
+    for in_bin, came in zip(reversed(histogram["said"]), reversed(histogram["asked"])):
+        said, asked = said + in_bin, asked + came
+        if said - asked <= waste * misses:
+            found = asked
+    return found / misses if misses else 0.0
+
+
 def by_layers(chances):
-    """[{layers, same_token: {misses, recall: {precision: share}}, next_token: …}]"""
+    """[{layers, same_token: {misses, recall: {precision: share}}, next_token: …, known_within_waste}]: the last of both."""
     def of(histogram):
         return {"misses": sum(histogram["asked"]), "recall": {p: recall_at(histogram, p) for p in PRECISIONS}}
 
-    return [{"layers": place + 1, "same_token": of(same), "next_token": of(later)}
+    def both(same, later):
+        return {key: [a + b for a, b in zip(same[key], later[key])] for key in ("said", "asked")}
+
+    return [{"layers": place + 1, "same_token": of(same), "next_token": of(later),
+             "known_within_waste": known_within(both(same, later), WASTE)}
             for place, (same, later) in enumerate(zip(chances["same_token"], chances["next_token"]))]
 
 
@@ -107,12 +123,13 @@ def missed_bars(known):
 
 def table(known):
     lines = [f"| model | layers ahead | misses a token | recall of misses at a precision of {', '.join(map(str, PRECISIONS))} % "
-             "| past the token's end | from the text's beginning |",
-             "| --- | --- | --- | --- | --- | --- |"]
+             f"| past the token's end | from the text's beginning | of all misses, with {WASTE:g} loads for nothing a miss |",
+             "| --- | --- | --- | --- | --- | --- | --- |"]
     for one in known:
         for second, whole in zip(one["second_half"], one["whole"]):
             lines.append(f"| {one['model']} | {second['layers']} | {whole['same_token']['misses'] / one['tokens']:.2f} | "
-                         f"{shown(second['same_token'])} | {shown(second['next_token'])} | {shown(whole['same_token'])} |")
+                         f"{shown(second['same_token'])} | {shown(second['next_token'])} | {shown(whole['same_token'])} | "
+                         f"{100 * second['known_within_waste']:.0f} % |")
     return "\n".join(lines)
 
 

@@ -119,6 +119,13 @@ class Recall(unittest.TestCase):
             self.assertEqual(len(missed), 1, missed)
             self.assertIn(words, missed[0])
 
+    def test_what_is_known_within_a_waste_is_the_most_that_a_threshold_finds_with_it(self):
+        of = histogram((90, 10, 8), (50, 4, 2), (10, 100, 0))
+        self.assertEqual(overlap_recall.known_within(of, 0.2), 0.8)   # 2 in vain
+        self.assertEqual(overlap_recall.known_within(of, 0.4), 1)     # 4
+        self.assertEqual(overlap_recall.known_within(of, 0.1), 0)
+        self.assertEqual(overlap_recall.known_within(histogram((90, 10, 0)), 0.5), 0)
+
     def test_a_model_is_known_by_the_half_that_was_not_learned_from(self):
         commands = Played()
         of = overlap_recall.know(commands, "m", "read", pathlib.Path("no such folder/half"), overlap_runs.costs)
