@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What `troupe run --json` counts where reading ahead does not pay, and where a cache spares what its layer asked for.
+"""What `troupe run --json` counts where reading ahead does not pay, where a cache spares what its layer asked for, and
+where it begins with what a profile says is used most.
 
 usage: read_ahead_test.py TROUPE [unittest arguments]
 """
@@ -7,7 +8,11 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
+
+import serve_test
+from serve_test import Server
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODEL = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
@@ -42,6 +47,43 @@ class ReadAhead(unittest.TestCase):
         self.assertEqual(record(24, "--cache", "lru", *shared)["shielded"], 0)
 
 
+class Filling(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        folder = pathlib.Path(cls.folder.name)
+        text = folder / "text"
+        text.write_text((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")[:6000], encoding="utf-8")
+        cls.profile = folder / "profile.json"
+        subprocess.run([TROUPE, "calibrate", MODEL, "--text", text, "-o", cls.profile, "--threads", "1"], check=True,
+                       capture_output=True)
+
+    def run_filled(self, fill, *more):
+        return record(8, "--slots", EXPERTS // 2, "--predict", "none", "--profile", self.profile, "--fill", fill, *more)
+
+    def test_a_cache_begins_with_what_the_profile_says_is_used_most(self):
+        empty, filled = self.run_filled("off"), self.run_filled("on")
+        self.assertEqual(empty["filled_experts"], 0)
+        self.assertGreater(filled["filled_experts"], EXPERTS * 3 // 8)
+        self.assertLessEqual(filled["filled_experts"], EXPERTS // 2)
+        self.assertLess(filled["expert_misses"], empty["expert_misses"])
+        self.assertEqual(filled["token_ids"], empty["token_ids"])
+
+    def test_an_answer_alone_begins_with_an_empty_cache_and_a_server_does_not(self):
+        self.assertEqual(self.run_filled("auto")["filled_experts"], 0)
+        with Server("--slots", EXPERTS // 2, "--profile", self.profile, model=MODEL) as server:
+            self.assertRegex("".join(server.said), "the cache begins with the [0-9]+ experts")
+
+    def test_what_cannot_be_filled_or_recorded_is_said(self):
+        for more, words in ((("--profile", "none"), "no profile says which experts are used most"),
+                            (("--profile", self.profile, "--trace", self.profile.with_name("t.trace")),
+                             "a recorded run begins with an empty cache")):
+            with self.assertRaises(AssertionError) as failed:
+                record(1, "--slots", EXPERTS // 2, "--fill", "on", *more)
+            self.assertIn(words, str(failed.exception))
+
+
 if __name__ == "__main__":
-    TROUPE = sys.argv.pop(1)
+    TROUPE = serve_test.TROUPE = sys.argv.pop(1)
     unittest.main()

@@ -1,6 +1,8 @@
 #include "runtime/engine.h"
 
+#include "expert/cache/first_experts.h"
 #include "expert/cache/quotas.h"
+#include "expert/forecast/activation_path.h"
 #include "machine/process_memory.h"
 #include "model/resident_experts.h"
 #include "runtime/draft_plan.h"
@@ -27,6 +29,19 @@ CacheShape ShapeOf(const ModelConfig& config, const EnginePlan& plan, CacheShari
                                  plan.spare_slots, plan.shallow_layers);
   }
   return shape;
+}
+
+Result<std::vector<std::vector<std::uint32_t>>> FirstExpertsBy(
+    FillCache fill, const std::optional<ModelProfile>& profile, const CacheShape& cache) {
+  std::vector<std::vector<std::uint32_t>> first;
+  if (fill == FillCache::kNo) return first;
+  if (profile && !profile->paths.empty()) {
+    return FirstExperts(cache, UsesIn(profile->paths, cache.grid));
+  }
+  if (fill == FillCache::kIfKnown) return first;
+  return InvalidArgument(
+      "the cache cannot be filled: no profile says which experts are used most (troupe calibrate "
+      "makes one)");
 }
 
 std::unique_ptr<HeldExperts> HoldAll(const ModelWeights& weights, std::uint32_t experts) {
@@ -77,7 +92,8 @@ Engine::Engine(Opened opened)
 
 Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
                            LowExperts low, SubstitutionChain substitution,
-                           const OffloadOptions& options, std::optional<ModelProfile> profile) {
+                           const OffloadOptions& options, std::optional<ModelProfile> profile,
+                           const ByteProgress& progress) {
   if (plan_.memory.all_resident) {
     if (store != nullptr) {
       plan_.notes.push_back(
@@ -120,6 +136,7 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
         MakePredictor(offload.by_worth ? WorthPrefetch::kForPrompts : options.predictor,
                       offload.cache.grid, config_->moe.routing.top_k, material));
   }
+  TROUPE_ASSIGN_OR_RETURN(const auto first, FirstExpertsBy(options.fill, profile, offload.cache));
   // Its tables are the predictor's by now, and the budget counts them once. With what reading them
   // took they go back to the system before the slots are taken, which have been given the rest.
   profile.reset();
@@ -139,6 +156,7 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<OffloadedExperts> experts,
                           OffloadedExperts::Create(layouts, std::move(store), std::move(reader),
                                                    *pool_, clock_, std::move(offload)));
+  TROUPE_RETURN_IF_ERROR(experts->Fill(first, progress));
   exact_ =
       substitution.exact() && !options.low_copies.any() && options.peer_answers == RowForm::kFloat;
   experts->set_substitution(std::move(substitution));
@@ -325,7 +343,7 @@ Result<std::unique_ptr<Engine>> Engine::OpenPlanned(const std::string& path, Pla
   }
   TROUPE_RETURN_IF_ERROR(engine->OpenExperts(model.measure.experts, std::move(model.store),
                                              std::move(model.low), std::move(model.substitution),
-                                             options.offload, std::move(model.profile)));
+                                             options.offload, std::move(model.profile), progress));
   TROUPE_RETURN_IF_ERROR(engine->OpenSequences(options.saves_states));
   engine->transformer_ = std::make_unique<Transformer>(
       engine->config(), engine->weights(), *engine->experts_, *engine->pool_, engine->plan_.layers);

@@ -153,7 +153,7 @@ class Engine {
                                                      std::shared_ptr<ThreadPool> pool);
   Status OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
                      LowExperts low, SubstitutionChain substitution, const OffloadOptions& options,
-                     std::optional<ModelProfile> profile);
+                     std::optional<ModelProfile> profile, const ByteProgress& progress);
   Status OpenGate(const LoadedGate& gate);
   Status OpenSequences(bool saves_states);
   void ComputeLogits(std::span<const SequenceRows> rows);

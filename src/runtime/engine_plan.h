@@ -40,6 +40,13 @@ enum class CacheSharing {
   kGlobal     // all layers are one pool
 };
 
+// Whether the experts that the profile says are used most are read before the first pass.
+enum class FillCache {
+  kNo,
+  kIfKnown,  // where there is a profile that says it
+  kYes       // it is an error if there is none
+};
+
 // How experts are brought in if they do not all fit; and by what they are chosen.
 struct OffloadOptions {
   std::optional<std::uint32_t> slots;  // experts in memory, at most; absent: as many as fit
@@ -56,6 +63,7 @@ struct OffloadOptions {
   PrefetchOptions prefetch;
   std::optional<std::uint32_t> shallow_layers;  // filled first and fully; absent: by the profile
   std::string profile;  // path; empty: the one beside the model if there is one; "none": no profile
+  FillCache fill = FillCache::kNo;
   LowCopyOptions low_copies;  // off: exact
   Lossiness lossiness = Exact{};
   // What may be lost here is lost by guesses that a cloud checks, and by no answer: the notes say

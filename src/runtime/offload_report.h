@@ -18,6 +18,12 @@
 
 namespace troupe {
 
+// What the cache began with.
+struct FilledSlots {
+  std::uint32_t experts = 0;
+  double seconds = 0;
+};
+
 struct OffloadReport {
   struct Prefetch {
     std::string predictor;
@@ -32,6 +38,7 @@ struct OffloadReport {
   CacheStats cache;
   std::uint64_t shielded = 0;  // victims that the policy spared for the layer under way
   LoaderStats loads;
+  FilledSlots filled;
   double recent_bytes_per_second = 0;  // of the medium; 0: nothing was read yet
   std::optional<Prefetch> prefetch;    // absent: loads begin when they are asked for
 

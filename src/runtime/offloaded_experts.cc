@@ -277,6 +277,7 @@ OffloadReport OffloadedExperts::report() const {
                        .cache = cache.stats(),
                        .shielded = cache.policy().shielded(),
                        .loads = loader().stats(),
+                       .filled = filled_,
                        .recent_bytes_per_second = loads_->recent_bytes_per_second(),
                        .prefetch = std::nullopt,
                        .low_copies = flow_.low_copies(),

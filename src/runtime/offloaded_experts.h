@@ -17,6 +17,7 @@
 #include "expert/flow/distribution_judge.h"
 #include "expert/flow/miss_flow.h"
 #include "expert/flow/usage_ledger.h"
+#include "model/byte_progress.h"
 #include "model/expert_source.h"
 #include "runtime/expert_peers.h"
 #include "runtime/held_experts.h"
@@ -81,6 +82,9 @@ class OffloadedExperts final : public ExpertSource {
   // The same without waiting: they are read behind what passes load, and are held one by one as
   // GoOnHolding finds that they have come. Nothing else is to be held meanwhile.
   void BeginHolding(std::uint32_t layer, std::span<const std::uint32_t> experts);
+  // Before the first pass: reads these experts of each layer (FirstExperts), so that what asks for
+  // them first finds them. They are ordinary residents then.
+  Status Fill(std::span<const std::vector<std::uint32_t>> by_layer, const ByteProgress& progress);
   // Between passes, now and then: what came of it, once nothing more is to come. It waits where no
   // pass has begun since it was looked at last.
   std::optional<Status> GoOnHolding();
@@ -169,6 +173,7 @@ class OffloadedExperts final : public ExpertSource {
   std::optional<Holding> holding_;             // what is being read to be held
   std::uint64_t passes_ = 0;                   // that have begun
   SlotUse slot_use_;                           // its sums
+  FilledSlots filled_;
   NoPeers nobody_;
   ExpertPeers* peers_ = &nobody_;
   RowForm peer_answers_ = RowForm::kFloat, pass_answers_ = RowForm::kFloat;

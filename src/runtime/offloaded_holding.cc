@@ -1,4 +1,5 @@
-// The half of OffloadedExperts that keeps experts in memory for as long as somebody says. They are
+// The half of OffloadedExperts that brings experts into memory which no pass has asked for: to stay
+// there for as long as somebody says, or to be there when the first pass asks. What is to stay is
 // read behind the loads of passes, which wait for none of it, or, where nobody computes, at once.
 #include <algorithm>
 #include <numeric>
@@ -120,6 +121,30 @@ Result<OffloadedExperts::Gave> OffloadedExperts::GiveTo(
   }
   flow_.Close(demand);
   return Gave::kAll;
+}
+
+Status OffloadedExperts::Fill(std::span<const std::vector<std::uint32_t>> by_layer,
+                              const ByteProgress& progress) {
+  CloseDemand();
+  const Nanos start = clock_.Now();
+  const Bytes slot = loads_->slot_bytes();
+  std::size_t all = 0, done = 0;
+  for (const std::vector<std::uint32_t>& experts : by_layer) all += experts.size();
+  for (std::uint32_t layer = 0; layer < by_layer.size(); ++layer) {
+    std::vector<ExpertDemand> demands;
+    for (const std::uint32_t expert : by_layer[layer]) {
+      demands.push_back({.expert = expert, .tokens = 1});
+    }
+    if (demands.empty()) continue;
+    TROUPE_RETURN_IF_ERROR(Report(progress, done * slot, all * slot));
+    const DemandId demand = flow_.Ask(layer, demands, clock_.Now(), DemandOf::kFilling);
+    const auto count = [&](const Given&, const Mlp&) { ++filled_.experts; };
+    TROUPE_RETURN_IF_ERROR(GiveTo(demand, layer, Waiting::kForLoads, count).status());
+    done += demands.size();
+  }
+  filled_.seconds = static_cast<double>(clock_.Now() - start) * 1e-9;
+  SettleUsage();  // no request is to pay for it
+  return Report(progress, all * slot, all * slot);
 }
 
 Status OffloadedExperts::WithExpert(ExpertId id, const std::function<void(const Mlp&)>& use) {

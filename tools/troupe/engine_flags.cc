@@ -115,6 +115,18 @@ void EngineFlags::AddMemoryOptions(Options& options) {
       .Type("N");
   options
       .AddParsed(
+          "--fill",
+          [this](const std::string& text) {
+            asked_to_fill_.reset();
+            if (text != "auto") asked_to_fill_ = text == "on" ? FillCache::kYes : FillCache::kNo;
+            return OkStatus();
+          },
+          "Read the experts that the profile says are used most before the first request: on, off, "
+          "or auto: with `serve`, where there is a profile (auto)")
+      .OneOf({"auto", "on", "off"})
+      .Type("WHEN");
+  options
+      .AddParsed(
           "--reader",
           [this](const std::string& text) {
             offload_.reader.kind = *ReaderKindByName(text);
@@ -309,6 +321,7 @@ EngineOptions EngineFlags::options() const {
   options.sequence_length = sequence_length_;
   options.fingerprint = fingerprint_;
   options.offload = offload_;
+  options.offload.fill = asked_to_fill_.value_or(fills_);
   options.drafters = drafters_;
   options.draft = draft_;
   options.chat_template = chat_template_;
@@ -325,6 +338,12 @@ Result<std::unique_ptr<Engine>> EngineFlags::Open(std::size_t least_context,
   TROUPE_RETURN_IF_ERROR(chat_template_status_);
   EngineOptions opened = options();
   opened.trace = trace;
+  if (trace) {  // which is of a cache that begins empty, as a replay's does
+    if (opened.offload.fill == FillCache::kYes) {
+      return InvalidArgument("--fill on, with --trace: a recorded run begins with an empty cache");
+    }
+    opened.offload.fill = FillCache::kNo;
+  }
   opened.least_context =
       static_cast<std::uint32_t>(std::min<std::size_t>(least_context, opened.kDefaultContext));
   opened.on_plan = [](const MemoryPlan& plan) {  // the kernel may end a program that takes too much
@@ -333,10 +352,19 @@ Result<std::unique_ptr<Engine>> EngineFlags::Open(std::size_t least_context,
   };
   if (locks_) TROUPE_RETURN_IF_ERROR(LockMemory());
   ProgressBar bar("loading");
-  return Engine::Open(model_, opened, [&](Bytes done, Bytes total) {
-    bar.Update(done, total);
-    return !go_on || go_on();
-  });
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                          Engine::Open(model_, opened, [&](Bytes done, Bytes total) {
+                            bar.Update(done, total);
+                            return !go_on || go_on();
+                          }));
+  bar.Clear();
+  if (const auto offload = engine->offload_report(); offload && offload->filled.experts > 0) {
+    Remark(
+        "note: the cache begins with the {} experts that the profile says are used most, read in "
+        "{:.2f} s\n",
+        offload->filled.experts, offload->filled.seconds);
+  }
+  return engine;
 }
 
 }  // namespace troupe

@@ -67,6 +67,8 @@ class EngineFlags {
   // Whether somebody said how much of the model is to be in memory.
   bool says_memory() const { return memory_.has_value() || offload_.slots.has_value(); }
   bool locks() const { return locks_; }  // what is in memory
+  // Unless an option says otherwise, the cache begins with what a profile says is used most.
+  void FillsCache() { fills_ = FillCache::kIfKnown; }
   void LimitSlots(std::uint32_t slots) { offload_.slots = slots; }
 
   EngineOptions options() const;
@@ -86,6 +88,8 @@ class EngineFlags {
   std::uint32_t sequences_ = 1, sequence_length_ = 0;
   bool fingerprint_ = false;
   OffloadOptions offload_;
+  FillCache fills_ = FillCache::kNo;  // without --fill
+  std::optional<FillCache> asked_to_fill_;
   DraftChoice drafters_;  // none, unless there is an option
   std::string draft_;     // path; empty: no model guesses
   std::string chat_template_;

@@ -162,6 +162,8 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt, const Samp
     record["cache_policy"] = offload->policy;
     record["evictions"] = offload->cache.evictions;
     record["shielded"] = offload->shielded;
+    record["filled_experts"] = offload->filled.experts;
+    record["filling_s"] = offload->filled.seconds;
     record["read_retries"] = offload->loads.retries;
     record["compared_bytes"] = offload->loads.compared_bytes;
     record["compared_early_bytes"] = offload->loads.compared_early;

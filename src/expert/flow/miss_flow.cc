@@ -266,6 +266,7 @@ bool MissFlow::AskOne(OpenDemand& demand, const ExpertDemand& wanted, ExpertCopy
 Residence MissFlow::AskCache(const OpenDemand& demand, const ExpertDemand& wanted,
                              ExpertCopy least) {
   const ExpertId id{demand.layer, wanted.expert};
+  if (demand.whose == DemandOf::kFilling) return cache_.Find(id);  // nobody uses it yet
   if (demand.whose != DemandOf::kPass) {
     const Asker peer{.sequence = kNoSequence, .tokens = wanted.tokens};
     return cache_.Ask(id, {&peer, 1}, least);

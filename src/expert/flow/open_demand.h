@@ -16,9 +16,10 @@ namespace troupe {
 
 using DemandId = std::uint64_t;
 
-// Who asks: the rows of the pass under way; a peer's, which are in no pass of ours; or nobody's,
-// for experts that are only to be held, whose loads let all others go first.
-enum class DemandOf { kPass, kPeer, kHolding };
+// Who asks: the rows of the pass under way; a peer's, which are in no pass of ours; or nobody's:
+// for experts that are only to be held, whose loads let all others go first, or that the cache
+// begins with, before anybody computes.
+enum class DemandOf { kPass, kPeer, kHolding, kFilling };
 
 // A miss until it is given.
 struct WaitingMiss {

@@ -68,6 +68,26 @@ std::vector<Guess> ActivationPath::Predict(std::uint32_t layer, std::uint32_t, c
   return guesses;
 }
 
+std::vector<double> UsesIn(std::span<const SeenPaths> seen, ExpertGrid grid) {
+  std::vector<double> uses(grid.Count());
+  const auto is_seen = [&](std::uint32_t layer) {
+    return std::ranges::find(seen, layer, &SeenPaths::layer) != seen.end();
+  };
+  for (const SeenPaths& one : seen) {
+    if (one.layer == 0 || one.layer >= grid.layers) continue;
+    if (one.follows.size() != std::size_t{grid.experts} * grid.experts) continue;
+    const bool tells_before = !is_seen(one.layer - 1);
+    for (std::uint32_t before = 0; before < grid.experts; ++before) {
+      for (std::uint32_t after = 0; after < grid.experts; ++after) {
+        const float count = one.follows[std::size_t{before} * grid.experts + after];
+        uses[grid.Index({.layer = one.layer, .expert = after})] += count;
+        if (tells_before) uses[grid.Index({.layer = one.layer - 1, .expert = before})] += count;
+      }
+    }
+  }
+  return uses;
+}
+
 std::vector<SeenPaths> ActivationPath::Seen() const {
   std::vector<SeenPaths> seen;
   for (std::uint32_t layer = 0; layer < grid_.layers; ++layer) {

@@ -19,6 +19,11 @@ struct SeenPaths {
   bool operator==(const SeenPaths&) const = default;
 };
 
+// How often each expert was used, by ExpertGrid::Index, as far as paths tell: of the first layer
+// with experts by what followed them, of the others by what they followed. Only ratios within a
+// layer mean anything.
+std::vector<double> UsesIn(std::span<const SeenPaths> seen, ExpertGrid grid);
+
 class ActivationPath final : public Predictor {
  public:
   static Bytes BytesFor(ExpertGrid grid) {

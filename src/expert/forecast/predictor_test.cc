@@ -238,6 +238,27 @@ TEST(ActivationPathTest, GuessesWhatFollowedBefore) {
   EXPECT_THAT(ExpectedOf(guesses), ElementsAre(5));
 }
 
+TEST(ActivationPathTest, PathsTellHowOftenEachExpertWasUsed) {
+  ActivationPath path(kGrid, 1);
+  const std::vector<ExpertDemand> often = {{1, 1}}, seldom = {{2, 1}}, after = {{5, 1}},
+                                  last = {{7, 1}};
+  for (int token = 0; token < 4; ++token) {
+    path.OnChosen({0, token < 3 ? often : seldom});
+    path.OnChosen({1, after});
+    path.OnChosen({2, last});
+  }
+  const std::vector<double> uses = UsesIn(path.Seen(), kGrid);
+  std::vector<double> expected(kGrid.Count());
+  expected[kGrid.Index({0, 1})] = 3;
+  expected[kGrid.Index({0, 2})] = 1;
+  expected[kGrid.Index({1, 5})] = 4;
+  expected[kGrid.Index({2, 7})] = 4;
+  EXPECT_EQ(uses, expected);
+  const std::vector<SeenPaths> of_another_model = {{.layer = 1, .follows = {1, 2}},
+                                                   {.layer = 99, .follows = {}}};
+  EXPECT_EQ(UsesIn(of_another_model, kGrid), std::vector<double>(kGrid.Count()));
+}
+
 TEST(ActivationPathTest, KnowsNothingAtFirstAndNothingForTheFirstLayer) {
   ActivationPath path(kGrid, 2);
   const std::vector<ExpertDemand> chosen = {{1, 1}};
