@@ -50,7 +50,10 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::Run(std::size_t tasks, TaskRef run) {
   if (workers_.empty() || tasks <= 1) {
-    for (std::size_t task = 0; task < tasks; ++task) run(task, 0);
+    for (std::size_t task = 0; task < tasks; ++task) {
+      if (task > 0) ServeOthers();
+      run(task, 0);
+    }
     return;
   }
   region_ = &run;
@@ -77,6 +80,7 @@ void ThreadPool::WorkOnRegion(std::size_t thread) {
     const std::size_t task = next_task_.fetch_add(1, std::memory_order_relaxed);
     if (task >= tasks_) return;
     (*region_)(task, thread);
+    if (thread == 0) ServeOthers();
   }
 }
 

@@ -49,12 +49,28 @@ class ThreadPool {
   // in [0, threads()). Not reentrant: one region at a time, from one thread.
   void Run(std::size_t tasks, TaskRef run);
 
+  // What a caller of Run does between two of its own tasks: small work that waits for nobody, as
+  // taking from a disk what it has read. It must not call Run, and knows itself how often it is
+  // worth its time. Added and removed between regions.
+  class BetweenTasks {
+   public:
+    virtual void Serve() = 0;
+
+   protected:
+    ~BetweenTasks() = default;
+  };
+  void Add(BetweenTasks& between) { between_.push_back(&between); }
+  void Remove(BetweenTasks& between) { std::erase(between_, &between); }
+
  private:
   // 128: two lines, as the adjacent-line prefetcher pulls pairs.
   static constexpr std::size_t kSeparate = 128;
 
   void WorkerLoop(std::size_t thread);
   void WorkOnRegion(std::size_t thread);
+  void ServeOthers() {
+    for (BetweenTasks* between : between_) between->Serve();
+  }
 
   // Odd while a region is open. Opening and closing each add one.
   alignas(kSeparate) std::atomic<std::uint32_t> generation_{0};
@@ -64,6 +80,7 @@ class ThreadPool {
   std::atomic<bool> stop_{false};
   std::size_t tasks_ = 0;
   const TaskRef* region_ = nullptr;
+  std::vector<BetweenTasks*> between_;
   std::vector<std::thread> workers_;
 };
 

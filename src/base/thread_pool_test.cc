@@ -49,6 +49,26 @@ TEST_P(ThreadPoolSizes, WakesWorkersThatHaveGoneToSleep) {
   }
 }
 
+TEST_P(ThreadPoolSizes, TheCallerServesOthersBetweenItsTasks) {
+  class Counted final : public ThreadPool::BetweenTasks {
+   public:
+    void Serve() override { ++served; }
+    int served = 0;
+  } counted;
+  ThreadPool pool(GetParam());
+  pool.Add(counted);
+  std::atomic<int> own{0};
+  pool.Run(1000, [&](std::size_t, std::size_t thread) {
+    if (thread == 0) own.fetch_add(1);
+  });
+  EXPECT_GE(counted.served, own.load() - 1);
+  EXPECT_LE(counted.served, own.load());
+  pool.Remove(counted);
+  const int before = counted.served;
+  pool.Run(1000, [](std::size_t, std::size_t) {});
+  EXPECT_EQ(counted.served, before);
+}
+
 INSTANTIATE_TEST_SUITE_P(, ThreadPoolSizes, testing::Values(1, 2, 3, 8),
                          testing::PrintToStringParamName());
 

@@ -16,6 +16,9 @@ constexpr std::uint64_t kAlign = kDirectAlignment.count();
 // While the loop waits; a few tens of microseconds.
 constexpr std::uint64_t kComparedAtOnce = (64_KiB).count();
 
+// While kernels run: a piece takes some hundred microseconds, and to ask for it one.
+constexpr Nanos kServedEvery = 50'000;
+
 std::uint64_t AlignDown(std::uint64_t n) { return n & ~(kAlign - 1); }
 
 // A load has at most three extents, and direct reads widen each at both ends.
@@ -77,9 +80,12 @@ Result<std::unique_ptr<ExpertLoader>> ExpertLoader::Create(ExpertStore& store,
 
 ExpertLoader::ExpertLoader(ExpertStore& store, std::unique_ptr<AsyncReader> reader,
                            ThreadPool& pool, const Clock& clock, const LoaderOptions& options)
-    : store_(store), reader_(std::move(reader)), pool_(pool), clock_(clock), options_(options) {}
+    : store_(store), reader_(std::move(reader)), pool_(pool), clock_(clock), options_(options) {
+  pool_.Add(*this);
+}
 
 ExpertLoader::~ExpertLoader() {
+  pool_.Remove(*this);
   reader_.reset();  // reads under way end before their staging buffers go
 }
 
@@ -357,6 +363,18 @@ void ExpertLoader::FinishLoads() {
     ended_.push_back({.id = load->id, .status = std::move(load->status)});
     loads_.erase(load->id);
   }
+}
+
+// What has come is finished after the region: that takes the pool.
+void ExpertLoader::Serve() {
+  if (reader_->under_way() == 0) return;
+  const Nanos now = clock_.Now();
+  if (now - served_at_ < kServedEvery) return;
+  served_at_ = now;
+  const std::uint64_t before = reader_->under_way();
+  Collect(Nanos{0});
+  stats_.served_reads += before - reader_->under_way();
+  SubmitPieces();
 }
 
 void ExpertLoader::Poll() {

@@ -3,7 +3,8 @@
 // alone. Reads are cut into pieces, so that one expert keeps a deep queue busy.
 //
 // Has no thread of its own: reading is the AsyncReader's work, and what remains is microseconds of
-// bookkeeping whenever the token loop calls (Poll, Wait). Experts are compared with their checksums
+// bookkeeping whenever the token loop calls (Poll, Wait) and between the tasks of its regions, so
+// that the reader has its next pieces while kernels run. Experts are compared with their checksums
 // as they come, in the time in which the loop waits anyway; the rest of that, and putting them
 // together, runs on the pool that the loop computes with, between its regions. Threads: one at a
 // time.
@@ -47,6 +48,7 @@ struct LoaderStats {
   std::uint64_t cancelled = 0;
   std::uint64_t promoted = 0;  // prefetches that became demand before they had arrived
   std::uint64_t reads = 0;
+  std::uint64_t served_reads = 0;  // of these, taken while a region ran
   std::uint64_t retries = 0;
   std::uint64_t bytes_read = 0;
   // Compared with what was recorded of them; and of these, before the last piece of their load had
@@ -57,7 +59,7 @@ struct LoaderStats {
   SeenReads seen;                // of the reads, those that say how fast the medium is
 };
 
-class ExpertLoader {
+class ExpertLoader final : private ThreadPool::BetweenTasks {
  public:
   // Memory of the staging buffers for a store that is direct or not.
   static Bytes StagingBytes(bool direct, Bytes largest_expert, const LoaderOptions& options);
@@ -70,6 +72,8 @@ class ExpertLoader {
                                                       const Clock& clock,
                                                       const LoaderOptions& options);
   ~ExpertLoader();
+  ExpertLoader(const ExpertLoader&) = delete;
+  ExpertLoader& operator=(const ExpertLoader&) = delete;
 
   // Queues a load of an expert that is not being loaded. Nothing is read before Poll or Wait.
   // `from` is a store of other copies of the same experts, in place of the loader's own: it must
@@ -123,6 +127,7 @@ class ExpertLoader {
   ExpertLoader(ExpertStore& store, std::unique_ptr<AsyncReader> reader, ThreadPool& pool,
                const Clock& clock, const LoaderOptions& options);
 
+  void Serve() override;
   bool Start(Load& load);
   void CutIntoPieces(Load& load);
   void SubmitPieces();
@@ -157,7 +162,7 @@ class ExpertLoader {
   std::vector<Load*> complete_;  // all read, to be finished
   std::vector<LoadEnd> ended_;
   std::vector<ReadAnswer> answers_;
-  Nanos busy_since_ = 0;
+  Nanos busy_since_ = 0, served_at_ = 0;
   ReadWatch watch_;
   LoaderStats stats_;
   ReadsObserver observer_;

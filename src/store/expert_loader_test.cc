@@ -16,7 +16,9 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::SizeIs;
+using testing::UnorderedElementsAre;
 
 // Compares with what a file should hold: parts in their order, each whole.
 class TestCheck final : public ArrivalCheck {
@@ -153,6 +155,37 @@ class ExpertLoaderTest : public testing::TestWithParam<bool> {
   AlignedBuffer slots_;
   std::unique_ptr<ExpertLoader> loader_;
 };
+
+TEST_P(ExpertLoaderTest, TheReaderGetsItsNextPiecesWhileARegionRuns) {
+  reader_->Hold(true);
+  Request(1, Urgency::kPrefetch);
+  Request(2, Urgency::kPrefetch);
+  loader_->Poll();
+  const std::size_t begun = reader_->submitted();
+  ASSERT_EQ(reader_->under_way(), begun);
+  reader_->Hold(false);
+  pool_.Run(50, [&](std::size_t, std::size_t thread) {
+    if (thread == 0) clock_.Advance(60'000);
+  });
+  EXPECT_GT(reader_->submitted(), begun);
+  EXPECT_GE(loader_->stats().served_reads, begun);
+  EXPECT_THAT(loader_->TakeEnded(), IsEmpty());  // what has come is finished after the region
+  EXPECT_THAT(OrderOf(RunToTheEnd()), UnorderedElementsAre(1, 2));
+  EXPECT_TRUE(Holds(1) && Holds(2));
+}
+
+TEST_P(ExpertLoaderTest, ServingIsNotWorthATaskOfFewMicroseconds) {
+  reader_->Hold(true);
+  Request(1, Urgency::kPrefetch);
+  Request(2, Urgency::kPrefetch);
+  loader_->Poll();
+  reader_->Hold(false);
+  clock_.Advance(60'000);
+  pool_.Run(50, [](std::size_t, std::size_t) {});  // at one time: one look
+  const std::uint64_t served = loader_->stats().served_reads;
+  pool_.Run(50, [](std::size_t, std::size_t) {});
+  EXPECT_EQ(loader_->stats().served_reads, served);
+}
 
 INSTANTIATE_TEST_SUITE_P(Stores, ExpertLoaderTest, testing::Bool(),
                          [](const auto& test) { return test.param ? "Direct" : "InParts"; });

@@ -165,6 +165,7 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt, const Samp
     record["filled_experts"] = offload->filled.experts;
     record["filling_s"] = offload->filled.seconds;
     record["read_retries"] = offload->loads.retries;
+    record["served_reads"] = offload->loads.served_reads;
     record["compared_bytes"] = offload->loads.compared_bytes;
     record["compared_early_bytes"] = offload->loads.compared_early;
     record["finishing_s"] = offload->loads.finishing_seconds;
