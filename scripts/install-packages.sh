@@ -63,7 +63,9 @@ installed() {
   fi
 }
 
-to_be_had() { apt-cache show "$1" >/dev/null 2>&1; }
+# Of a name that only other packages mention, apt-cache succeeds and shows nothing (Debian 13 does so
+# of libboost1.81-dev).
+to_be_had() { [ -n "$(apt-cache show "$1" 2>/dev/null)" ]; }
 
 # The name that this release has for a package, once apt-get knows what there is.
 name_here() {

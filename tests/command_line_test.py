@@ -888,6 +888,18 @@ class Progress(CommandLineTest):
         self.assertRegex(seen, rb"writing \[#*\.*\] +\d+%")
         self.assertTrue(seen.endswith(b"\r\x1b[K"), seen[-40:])
 
+    def test_a_prompt_of_one_pass_is_counted_layer_by_layer(self):
+        # All experts of eight layers through a slow disk, which takes seconds on any machine.
+        ids = ",".join(map(str, range(20, 420)))
+        seen, _ = self.on_a_terminal("run", TINY, "--prompt-ids", ids, "-n", 1, *slow(512))
+        shares = {int(share) for share in re.findall(rb"reading the prompt \[#*\.*\] +(\d+)%  \d+ of 400", seen)}
+        self.assertGreaterEqual(len(shares - {0, 100}), 3, seen)
+        self.assertNotIn(b"reading the prompt", self.piped_run(ids))
+
+    def piped_run(self, ids):
+        return subprocess.run([TROUPE, "run", TINY, "--prompt-ids", ids, "-n", "1", *slow(512)], stdin=subprocess.DEVNULL,
+                              capture_output=True, check=True).stderr
+
     def test_a_replay_and_a_simulation_say_how_far_they_are(self):
         data = ROOT / "tests/data/routing"
         # Hundreds of caches, and a hundred thousand prompts: both take seconds on any machine.

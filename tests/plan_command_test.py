@@ -325,6 +325,25 @@ class Plan(PlanCommandTest):
         done = self.troupe(*options, "--parallel", 0, code=2)
         self.assertIn("--parallel", done.stderr)
 
+    def least(self, *options):
+        """The least budget in MiB that a plan names as enough."""
+        refused = self.troupe("plan", TINY, "--memory", "1MiB", *options, code=1).stderr
+        return float(re.search(r"([0-9.]+) MiB are the least", refused)[1])
+
+    def test_a_run_plans_a_context_for_its_text_alone_and_the_rest_for_experts(self):
+        budget = ("--memory", f"{self.least() + 3:.0f}MiB")
+        self.record("plan", TINY, *budget)  # the first one measures the machine
+        plan = self.record("plan", TINY, *budget)
+        run = self.record("run", TINY, *budget, "--prompt", "The kernel", "-n", 20)
+        self.assertEqual(run["context"], 256)
+        self.assertGreater(plan["context"], 256)
+        self.assertGreater(run["expert_slots"], plan["expert_slots"])
+        long = self.record("run", TINY, *budget, "--prompt", "The kernel", "-n", 600)
+        self.assertGreater(long["context"], 256)
+        self.assertLess(long["expert_slots"], run["expert_slots"])
+        self.assertIn("\nrun           plans a context for its prompt", self.troupe("plan", TINY, *budget).stdout)
+        self.assertNotIn("\nrun  ", self.troupe("plan", TINY, *budget, "--ctx", 256).stdout)
+
     def test_agrees_with_what_run_does(self):
         options = (TINY, "--memory", "1GiB", "--slots", 64, "--ctx", 256)
         # The first plan here measures the machine, and a sanitizer keeps memory that was given back.

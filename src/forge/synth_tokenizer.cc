@@ -1,5 +1,6 @@
 #include "forge/synth_tokenizer.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -86,6 +86,12 @@ void Transformer::Show(std::uint32_t layer, StreamPlace place, const Workspace& 
   if (observer_ != nullptr) observer_->Saw(layer, place, workspace.stream, rows_);
 }
 
+void Transformer::TellRowsDone(std::uint32_t layers) const {
+  if (rows_done_ == nullptr) return;
+  const double share = double{1} * layers / (layers_.end - layers_.first);
+  rows_done_->store(share * static_cast<double>(rows_), std::memory_order_relaxed);
+}
+
 PassFacts Transformer::FactsOf(Batch batch) const {
   PassFacts facts{.first_layer = std::max(config_.moe.leading_dense, layers_.first), .groups = {}};
   facts.groups.reserve(batch.size());
@@ -139,6 +145,7 @@ Status Transformer::RunLayers(Batch batch, Workspace& workspace) {
       pass.DenseBlock(w);
     }
     if (w.output_scale != nullptr) pass.ScaleStream(*w.output_scale);
+    TellRowsDone(layer + 1 - layers_.first);
   }
   return OkStatus();
 }
@@ -150,7 +157,9 @@ Status Transformer::Forward(Batch batch, Workspace& workspace) {
   experts_.OnPassBegins(facts);
   if (route_observer_ != nullptr) route_observer_->PassBegins(facts);
   for (const RowGroup& group : batch) group.cache->BeginPass(group.save_after);
-  TROUPE_RETURN_IF_ERROR(RunLayers(batch, workspace));
+  const Status run = RunLayers(batch, workspace);
+  TellRowsDone(0);
+  TROUPE_RETURN_IF_ERROR(run);
   for (const RowGroup& group : batch) group.cache->Advance(group.Rows(config_.width));
   if (route_observer_ != nullptr) route_observer_->PassEnded();
   return OkStatus();

@@ -4,6 +4,7 @@
 // Threads: one pass at a time; the pool is used by it alone while it runs.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -57,7 +58,7 @@ class Transformer {
   std::uint64_t expert_uses() const { return expert_uses_; }
 
   // In which experts were chosen: the routers' products, those that forecasts ask of later ones
-  // beside them, and the choice.
+  // beside them (and what a look-ahead computes before those), and the choice.
   double gate_seconds() const { return gate_seconds_; }
 
   // May be null, and must outlive the passes.
@@ -66,6 +67,9 @@ class Transformer {
   void set_observer(StreamObserver* observer) { observer_ = observer; }
   void set_route_observer(RouteObserver* observer) { route_observer_ = observer; }
   RouteObserver* route_observer() const { return route_observer_; }
+  // Told to how many rows the pass under way comes, where a row counts as the share of the layers
+  // that it has gone through; 0 between passes. May be null, and must outlive the passes.
+  void set_rows_done(std::atomic<double>* rows) { rows_done_ = rows; }
 
  private:
   Status CheckBatch(Batch batch, const Workspace& workspace) const;
@@ -73,6 +77,7 @@ class Transformer {
   PassFacts FactsOf(Batch batch) const;
   void PlaceRows(Batch batch, Workspace& workspace);
   void Embed(TokenIds tokens, float* stream, Workspace& workspace) const;
+  void TellRowsDone(std::uint32_t layers) const;
   void Show(std::uint32_t layer, StreamPlace place, const Workspace& workspace) const;
   Status RunLayers(Batch batch, Workspace& workspace);
 
@@ -89,6 +94,7 @@ class Transformer {
   GroupRouter* groups_ = nullptr;
   StreamObserver* observer_ = nullptr;
   RouteObserver* route_observer_ = nullptr;
+  std::atomic<double>* rows_done_ = nullptr;
 };
 
 }  // namespace troupe

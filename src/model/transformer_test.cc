@@ -157,6 +157,37 @@ TEST_P(Transforming, APassThatNobodyWantsAnyMoreEndsBehindTheLayerThatIsUnderWay
   EXPECT_EQ(part.Logits(8, 1).front(), alone[5]);
 }
 
+// Notes how far the pass is said to be before each layer.
+class ProgressNotes final : public StreamObserver {
+ public:
+  explicit ProgressNotes(const std::atomic<double>& rows) : rows_(rows) {}
+  void Saw(std::uint32_t, StreamPlace place, const float*, std::size_t) override {
+    if (place == StreamPlace::kAttentionInput) seen.push_back(rows_.load());
+  }
+  std::vector<double> seen;
+
+ private:
+  const std::atomic<double>& rows_;
+};
+
+TEST_P(Transforming, APassTellsItsRowsByTheLayersBehindThem) {
+  ModelPart part(model_, model_.AllLayers());
+  std::atomic<double> rows = 0;
+  ProgressNotes notes(rows);
+  part.transformer().set_rows_done(&rows);
+  part.transformer().set_observer(&notes);
+  KvSequence sequence = part.NewSequence(10);
+  const Tokens tokens = model_.Tokens(10, rng_);
+  ASSERT_TRUE(part.Forward({.cache = &sequence, .tokens = tokens}).ok());
+  ASSERT_EQ(notes.seen.size(), model_.config().layers);
+  for (std::size_t layer = 0; layer < notes.seen.size(); ++layer) {
+    const auto layers = static_cast<double>(notes.seen.size());
+    EXPECT_DOUBLE_EQ(notes.seen[layer], 10.0 * static_cast<double>(layer) / layers);
+  }
+  EXPECT_EQ(rows.load(), 0);
+  part.transformer().set_observer(nullptr);
+}
+
 TEST_P(Transforming, WhatCannotBeRunIsRefusedForTheWholeBatch) {
   ModelPart part(model_, model_.AllLayers(), {.sequences = 3});
   const Tokens tokens = model_.Tokens(4, rng_);

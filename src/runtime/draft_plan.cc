@@ -18,6 +18,7 @@ constexpr Bytes kAnyBudget = Bytes(std::uint64_t{1} << 50);
 EngineOptions DraftOptions(const EngineOptions& options) {
   EngineOptions draft{.threads = options.threads,
                       .context = options.context,
+                      .most_context = options.most_context,
                       .sequences = std::min(options.sequences, kMostDraftSequences),
                       .kv_type = options.kv_type,
                       .memory = kAnyBudget,

@@ -347,6 +347,7 @@ Result<std::unique_ptr<Engine>> Engine::OpenPlanned(const std::string& path, Pla
   TROUPE_RETURN_IF_ERROR(engine->OpenSequences(options.saves_states));
   engine->transformer_ = std::make_unique<Transformer>(
       engine->config(), engine->weights(), *engine->experts_, *engine->pool_, engine->plan_.layers);
+  engine->transformer_->set_rows_done(&engine->rows_done_);
   engine->RouteByGroups(true);
   return engine;
 }

@@ -88,6 +88,8 @@ class Engine {
   Workspace& workspace() { return *workspace_; }
   Transformer& transformer() { return *transformer_; }
   const Transformer& transformer() const { return *transformer_; }
+  // Transformer::set_rows_done, of the pass of any of its sequences. Any thread.
+  double rows_done() const { return rows_done_.load(std::memory_order_relaxed); }
   // Some of its layers by themselves, for who cuts the model: with the same weights, experts and
   // threads, between two Runs and for sequences that no other part has.
   Transformer Part(LayerRange layers) {
@@ -180,6 +182,7 @@ class Engine {
   std::optional<GroupRouter> group_router_;
   bool by_groups_ = true;  // it is asked
   ExpertLayouts expert_layouts_;
+  std::atomic<double> rows_done_ = 0;
   std::unique_ptr<Transformer> transformer_;
   std::unique_ptr<KvPool> kv_;
   std::optional<Workspace> workspace_;

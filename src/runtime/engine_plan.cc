@@ -203,6 +203,28 @@ std::size_t MostWordBytes(std::uint32_t context) {
   return std::max(kLeast, kOfToken * context);
 }
 
+std::uint32_t LongestContext(const ModelConfig& config, const EngineOptions& options) {
+  return options.context.value_or(
+      std::min({config.trained_context, EngineOptions::kDefaultContext, options.most_context}));
+}
+
+Result<EngineOptions> FitToText(const EngineOptions& options, const ModelConfig& config,
+                                const Tokenizer& tokenizer) {
+  EngineOptions fitted = options;
+  if (!options.text) return fitted;
+  TROUPE_ASSIGN_OR_RETURN(const TextLength text,
+                          options.text(tokenizer, LongestContext(config, options)));
+  // Pages of keys and values are whole, and so is the context.
+  fitted.most_context = std::min<std::uint32_t>(
+      options.most_context, static_cast<std::uint32_t>(AlignUp(text.most, Attention::kBlock)));
+  fitted.least_context = std::max(options.least_context, text.least);
+  fitted.longest_prompt = text.read;
+  const std::uint64_t rows = std::max<std::uint64_t>(text.read, AnswerDrafts::kMost + 1);
+  fitted.chunk =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(options.chunk, AlignUp(rows, 16)));
+  return fitted;
+}
+
 Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& weights,
                               const MachineFacts& machine, const EngineOptions& options,
                               std::optional<LayerRange> layers) {
@@ -215,13 +237,13 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   }
   MemoryRequest request{
       .budget = options.memory.value_or(machine.available),
-      .context = options.context.value_or(
-          std::min(config.trained_context, EngineOptions::kDefaultContext)),
+      .context = LongestContext(config, options),
       .context_given = options.context.has_value(),
       .least_context = std::max(MemoryRequest().least_context, options.least_context),
       .sequences = options.sequences,
       .least_positions = options.sequences * AlignUp(options.sequence_length, Attention::kBlock),
       .chunk = std::max<std::uint32_t>(1, options.chunk),
+      .longest_prompt = options.longest_prompt,
       .most_slots = options.offload.slots};
   if (request.context < 1) return InvalidArgument("a context of 0 tokens, expected at least 1");
   if (options.sequences < 1 || options.sequences > EngineOptions::kMostSequences) {
@@ -250,8 +272,11 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   NoteOddWishes(config, machine, options, plan);
   plan.spare_slots = std::min(config.moe.routing.top_k, plan.memory.slots / 4);
   if (request.context < config.trained_context && !options.context) {
-    plan.notes.push_back(fmt::format("context {} of the trained {}: --ctx asks for more",
-                                     plan.context(), config.trained_context));
+    plan.notes.push_back(fmt::format("context {} of the trained {}: {}", plan.context(),
+                                     config.trained_context,
+                                     request.context == options.most_context
+                                         ? "this text becomes no longer (--ctx asks for more)"
+                                         : "--ctx asks for more"));
   }
   if (!plan.memory.all_resident) plan.notes.push_back(loader.reason);
   return plan;

@@ -35,6 +35,8 @@
 
 namespace troupe {
 
+class Tokenizer;
+
 enum class CacheSharing {
   kPerLayer,  // each layer has a quota of the slots
   kGlobal     // all layers are one pool
@@ -87,18 +89,27 @@ struct OffloadOptions {
   }
 };
 
+// Tokens that the one text of an engine comes to: with the shortest answer worth having, and at
+// most; and of these those that are read together before the first is answered.
+struct TextLength {
+  std::uint32_t least = 0, most = 0;
+  std::uint32_t read = ~0u;
+};
+
 // Which scores of the router a recorded trace has.
 enum class TraceScores { kNone, kChosen, kAll };
 
 struct EngineOptions {
   std::optional<std::uint32_t> threads;  // absent: as many as the process may run
   std::optional<std::uint32_t> context;  // absent: the trained context, at most kDefaultContext
-  std::uint32_t least_context = 0;       // that a budget may shrink an unasked context to
+  std::uint32_t least_context = 0;       // that a budget may shrink an unasked context to,
+  std::uint32_t most_context = ~0u;      // and that it has in any budget
   std::uint32_t sequences = 1;           // that are held at once (session.h)
   std::uint32_t sequence_length = 0;     // that all may have at once, in any budget
   KvType kv_type = KvType::kF16;
-  std::optional<Bytes> memory;  // absent: what the machine has free, less a reserve
-  std::uint32_t chunk = 512;    // rows that go through the layers together, at most
+  std::optional<Bytes> memory;         // absent: what the machine has free, less a reserve
+  std::uint32_t chunk = 512;           // rows that go through the layers together, at most
+  std::uint32_t longest_prompt = ~0u;  // of which these are a part, if it is known
   // Of models whose sequences have a state, as many as sequences can be saved for others.
   bool saves_states = true;
   OffloadOptions offload;
@@ -112,6 +123,9 @@ struct EngineOptions {
   std::function<Bytes(const ModelConfig&)> beside;
   std::function<ServingMemory(const ModelConfig&, std::uint32_t context)> serving;
   std::uint32_t experts_for_peers = 0;  // that are on their way from or to them, at most
+  // How long the one text becomes that the engine is opened for, in a context of `most` tokens or
+  // less: an unasked context is planned for it alone. Null: there may be any number of texts.
+  std::function<Result<TextLength>(const Tokenizer&, std::uint32_t most)> text;
   // Told of the plan before its memory is taken; null: nobody wants to know.
   std::function<void(const MemoryPlan&)> on_plan;
 
@@ -161,6 +175,13 @@ std::size_t EvaluatedRows(const ModelConfig& config);
 // Longest word of a prompt that a server accepts: 4 bytes for each token of the context, at least
 // 64 KiB. Text without any blanks that fits in the context is hardly ever longer.
 std::size_t MostWordBytes(std::uint32_t context);
+
+// The longest context that an engine of these options has.
+std::uint32_t LongestContext(const ModelConfig& config, const EngineOptions& options);
+// These options, with an unasked context for their one text alone, and passes of no more rows than
+// it is read in, or drafts of its answer are checked in. Fails as `text` does.
+Result<EngineOptions> FitToText(const EngineOptions& options, const ModelConfig& config,
+                                const Tokenizer& tokenizer);
 
 // Of the whole model, or of a part of it, whose weights were then measured.
 Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& weights,

@@ -41,6 +41,22 @@ TEST_F(EnginePlanning, AnUnaskedContextIsNoLongerThanTheDefault) {
   EXPECT_EQ(Plan({.context = 50'000})->context(), 50'000u);
 }
 
+TEST_F(EnginePlanning, AnUnaskedContextStaysBetweenWhatItsTextNeedsAndWhatThatBecomes) {
+  const auto plan = [this](std::optional<Bytes> memory) {
+    EngineOptions options{
+        .least_context = 1500, .most_context = 1792, .memory = memory, .chunk = 1};
+    options.offload.slots = kLeastSlots;
+    return Plan(options);
+  };
+  const MemoryPlan ample = plan(std::nullopt)->memory;
+  EXPECT_EQ(ample.context, 1792u);
+  const Bytes page = ample.kv_cache - Plan({.context = 1536})->memory.kv_cache;
+  const MemoryPlan tight = plan(ample.total() - Bytes(page.count() / 2))->memory;
+  EXPECT_GE(tight.context, 1500u);
+  EXPECT_LT(tight.context, 1792u);
+  EXPECT_EQ(plan(ample.total() - 2 * page).status().code(), Code::kResourceExhausted);
+}
+
 TEST_F(EnginePlanning, TheKvCacheGrowsWithTheContextAndShrinksWithItsType) {
   const Bytes small = Plan({.context = 512})->memory.kv_cache;
   const Bytes large = Plan({.context = 1024})->memory.kv_cache;

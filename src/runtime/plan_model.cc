@@ -157,14 +157,16 @@ bool ChoosesByGroups(const ModelConfig& config) {
   return config.moe.routing.groups_used < config.moe.routing.groups;
 }
 
-Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& options, PlanFor use) {
+Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& asked, PlanFor use) {
   TROUPE_ASSIGN_OR_RETURN(GgufModel file, GgufModel::Open(path));
   TROUPE_ASSIGN_OR_RETURN(ModelConfig read_config, ReadModelConfig(file.metadata()));
   auto config = std::make_unique<const ModelConfig>(std::move(read_config));
   TROUPE_ASSIGN_OR_RETURN(Vocab vocab, LoadVocab(file.metadata(), path));
-  if (!options.chat_template.empty()) vocab.chat_template = options.chat_template;
+  if (!asked.chat_template.empty()) vocab.chat_template = asked.chat_template;
   Result<ChatPrompts> chat = ChatPrompts::Of(vocab);
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, MakeTokenizer(std::move(vocab)));
+  TROUPE_ASSIGN_OR_RETURN(const EngineOptions options, FitToText(asked, *config, *tokenizer));
+  if (asked.text) ReturnFreeMemory();  // that finding its tokens took
   TROUPE_ASSIGN_OR_RETURN(ModelFacts facts, InspectModel(file));
   TROUPE_ASSIGN_OR_RETURN(WeightMeasure measure, MeasureWeights(file, *config));
 

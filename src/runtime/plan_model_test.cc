@@ -43,6 +43,43 @@ TEST(PlanModelTest, NotesSayWhetherAnswersOrOnlyGuessesLoseMissingExperts) {
   EXPECT_THAT(notes, Each(Not(HasSubstr("not exact"))));
 }
 
+// An engine that is opened for one text of this length.
+EngineOptions OptionsForText(TextLength length, std::uint32_t& most_told) {
+  EngineOptions options{.memory = 4_GiB};
+  options.offload.slots = 40;
+  options.text = [length, &most_told](const Tokenizer& tokenizer,
+                                      std::uint32_t most) -> Result<TextLength> {
+    most_told = most;
+    if (tokenizer.Encode("a")->empty()) return InvalidArgument("no tokens");
+    return length;
+  };
+  return options;
+}
+
+TEST(PlanModelTest, AnUnaskedContextIsAsLongAsTheOneTextBecomes) {
+  std::uint32_t most = 0;
+  EngineOptions options = OptionsForText({.least = 130, .most = 300, .read = 130}, most);
+  const EnginePlan plan = PlanModel(kPlannedModel, options)->plan;
+  EXPECT_EQ(plan.context(), 512u);     // whole pages
+  EXPECT_EQ(plan.memory.chunk, 144u);  // and whole steps of a pass
+  EXPECT_EQ(most, 2048u);
+  EXPECT_THAT(plan.notes, Contains(HasSubstr("this text becomes no longer")));
+  options.context = 1000;
+  EXPECT_EQ(PlanModel(kPlannedModel, options)->plan.context(), 1000u);
+  EXPECT_EQ(most, 1000u);
+  EXPECT_GE(PlanModel(kPlannedModel, OptionsForText({.least = 1, .most = 9, .read = 1}, most))
+                ->plan.memory.chunk,
+            65u);  // as long as a draft is that may be checked
+}
+
+TEST(PlanModelTest, AnErrorOfTheTextIsTheErrorOfThePlan) {
+  EngineOptions options;
+  options.text = [](const Tokenizer&, std::uint32_t) -> Result<TextLength> {
+    return InvalidArgument("a text of no tokens");
+  };
+  EXPECT_THAT(PlanModel(kPlannedModel, options).status().message(), HasSubstr("no tokens"));
+}
+
 TEST(PlanModelTest, TheProgramItselfIsWithinTheBudget) {
   const PlannedModel model = PlanModel(kPlannedModel, {.memory = 4_GiB}).value();
   EXPECT_GT(model.plan.memory.program, 12_MiB);

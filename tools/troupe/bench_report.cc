@@ -146,10 +146,13 @@ void PrintBench(const BenchFigures& figures) {
   PrintAlone(figures);
   if (!figures.together.empty()) PrintTogether(figures);
   if (figures.join) PrintJoin(figures);
-  fmt::print("{} on {} read{} {:.1f} GB/s; {} of weights a token; peak memory {}\n",
-             Counted(figures.threads, "thread"), Name(ActiveTarget()),
-             figures.threads == 1 ? "s" : "", figures.memory_bytes_per_s / 1e9,
-             ToString(figures.touched_per_token), ToString(figures.peak));
+  fmt::print("{} of weights a token; peak memory {}\n", ToString(figures.touched_per_token),
+             ToString(figures.peak));
+  fmt::print(
+      "{} on {} read{} {:.1f} GB/s of memory, measured with a buffer of {}: with it the "
+      "process had up to {}\n",
+      Counted(figures.threads, "thread"), Name(ActiveTarget()), figures.threads == 1 ? "s" : "",
+      figures.memory_bytes_per_s / 1e9, ToString(figures.probe), ToString(figures.peak_with_probe));
 }
 
 Json BenchRecord(const BenchFigures& figures) {

@@ -97,6 +97,13 @@ class BenchCommand final : public Command {
   Status MeasureModel(BenchFigures& figures) {
     engine_.HoldSequences(static_cast<std::uint32_t>(Sequences()),
                           static_cast<std::uint32_t>(together_.empty() ? 0 : Together()));
+    if (joined_prompt_ == 0 && together_.empty()) {  // these share passes, or end when they may
+      engine_.ReadsOneText(
+          [longest = Longest()](const Tokenizer&, std::uint32_t most) -> Result<TextLength> {
+            const auto length = static_cast<std::uint32_t>(std::min<std::size_t>(longest, most));
+            return TextLength{.least = length, .most = length, .read = length};
+          });
+    }
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                             engine_.Open(Longest(), trace_.scores()));
     if (Longest() > engine->plan().context()) {

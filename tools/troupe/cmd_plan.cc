@@ -117,7 +117,12 @@ class PlanCommand final : public Command {
                        speed.DecodeTokensPerSecond(), speed.PrefillTokensPerSecond());
   }
 
-  static void Print(const PlannedModel& model, const Expectation& expected) {
+  // A run with a prompt knows how long its text becomes; a plan does not.
+  bool MayPlanMoreThanARun(const MemoryPlan& memory) const {
+    return !memory.all_resident && !parallel_ && !engine_.options().context;
+  }
+
+  void Print(const PlannedModel& model, const Expectation& expected) const {
     const EnginePlan& plan = model.plan;
     fmt::print("{}\n\n", Sentence(plan, expected.speed));
     for (const std::string& line : Describe(plan)) fmt::print("{}\n", line);
@@ -128,6 +133,11 @@ class PlanCommand final : public Command {
     if (model.store != nullptr && !model.store->direct()) {
       fmt::print("pack          `troupe pack` makes loads faster, and takes {} more of the disk\n",
                  ToString(ContainerBytes(model)));
+    }
+    if (MayPlanMoreThanARun(plan.memory)) {
+      fmt::print(
+          "run           plans a context for its prompt and -n alone, and the rest for experts "
+          "(--ctx shows it)\n");
     }
     const SpeedEstimate& speed = expected.speed;
     fmt::print("\nExpected{}, from what was {}:\n",

@@ -89,6 +89,12 @@ class RunCommand final : public Command {
 
   Status Run() override {
     TROUPE_ASSIGN_OR_RETURN(const Sampling sampling, sampler_.Sampler());
+    std::vector<TokenId> prompt;
+    if (!Chats()) {
+      engine_.ReadsOneText([&](const Tokenizer& tokenizer, std::uint32_t most) {
+        return ReadPrompt(tokenizer, most, prompt);
+      });
+    }
     TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> opened, engine_.Open(0, trace_.scores()));
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, ModelAccess::Of(std::move(opened)));
     Engine& engine = ModelAccess::EngineOf(*model);
@@ -100,7 +106,7 @@ class RunCommand final : public Command {
     }
     if (explain_time_ || !timeline_.empty()) engine.WatchTime(&times_);
     return Chats() ? TalkOn(*model, recorder.get(), sampling)
-                   : AnswerOnce(*model, recorder.get(), sampling);
+                   : AnswerOnce(*model, recorder.get(), sampling, prompt);
   }
 
  private:
@@ -109,10 +115,33 @@ class RunCommand final : public Command {
     return chat_ || (!input_.given() && logits_.empty() && PromptInput::IsTerminal());
   }
 
+  // Where it has no end, what follows is cut short by nothing but the context.
+  Result<TextLength> ReadPrompt(const Tokenizer& tokenizer, std::uint32_t most,
+                                std::vector<TokenId>& prompt) const {
+    TROUPE_ASSIGN_OR_RETURN(prompt, input_.Tokens(tokenizer, most));
+    if (prompt.size() > most) {
+      return Error(Code::kResourceExhausted,
+                   "{}: the prompt has {} tokens, the context {}; --ctx asks for more",
+                   input_.name(), prompt.size(), most);
+    }
+    const auto with_answer = [&](std::size_t tokens) {
+      return static_cast<std::uint32_t>(
+          std::min<std::size_t>(most, std::max<std::size_t>(1, prompt.size() + tokens)));
+    };
+    const std::size_t answer = MostTokens(kUsualTokens);
+    return TextLength{.least = with_answer(std::min<std::size_t>(answer, kUsualTokens)),
+                      .most = with_answer(answer),
+                      .read = static_cast<std::uint32_t>(prompt.size())};
+  }
+
+  std::size_t MostTokens(std::int64_t unasked) const {
+    const std::int64_t most = tokens_.value_or(unasked);
+    return most < 0 ? kMostTokens : static_cast<std::size_t>(most);
+  }
+
   Request Asking(const Sampling& sampling, std::int64_t tokens) const {
-    const std::int64_t most = tokens_.value_or(tokens);
     return {.prompt = {},
-            .max_tokens = most < 0 ? kMostTokens : static_cast<std::size_t>(most),
+            .max_tokens = MostTokens(tokens),
             .sampling = sampling,
             .stop = stop_,
             .ignore_end = ignore_end_};
@@ -126,7 +155,8 @@ class RunCommand final : public Command {
                         .tells_figures = !quiet_,
                         .records = !json_.empty()};
     if (input_.given()) {
-      TROUPE_ASSIGN_OR_RETURN(options.first, input_.Text(engine));
+      TROUPE_ASSIGN_OR_RETURN(options.first,
+                              input_.Text(engine.tokenizer(), engine.plan().context()));
     }
     TROUPE_ASSIGN_OR_RETURN(const TalkEnd end, Chat(model, Asking(sampling, kNoLimit), options));
     TROUPE_RETURN_IF_ERROR(End(engine, recorder));
@@ -134,14 +164,9 @@ class RunCommand final : public Command {
     return end.interrupted ? Error(Code::kCancelled, "interrupted") : OkStatus();
   }
 
-  Status AnswerOnce(Model& model, TraceRecorder* recorder, const Sampling& sampling) const {
+  Status AnswerOnce(Model& model, TraceRecorder* recorder, const Sampling& sampling,
+                    const std::vector<TokenId>& prompt) const {
     Engine& engine = ModelAccess::EngineOf(model);
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> prompt, input_.Tokens(engine));
-    if (prompt.size() > engine.plan().context()) {
-      return Error(Code::kResourceExhausted,
-                   "{}: the prompt has {} tokens, the context {}; --ctx asks for more",
-                   input_.name(), prompt.size(), engine.plan().context());
-    }
     const InterruptGuard guard;
     if (!quiet_) input_.NoteWhatIsNotRead();
     if (ShowsText() && !no_echo_) PrintNow(input_.shown());

@@ -49,7 +49,10 @@ void EngineFlags::AddTo(Options& options, ModelArgument model) {
           },
           "Processors to run on, such as 0-3,6 (all)")
       .Type("LIST");
-  options.Add("-c,--ctx", context_, "Context length in tokens (the trained context, at most 4096)")
+  options
+      .Add("-c,--ctx", context_,
+           "Context length in tokens (the trained context, at most 4096; of `run` and "
+           "`bench` no more than prompt and answer come to)")
       .Between(1u, 1u << 30)
       .Type("N");
   AddMemoryOptions(options);
@@ -155,7 +158,10 @@ void EngineFlags::AddPredictionOptions(Options& options) {
           "evaluated early and corrected by earlier misses), scores (what the routers of the last "
           "layers and the last token said, as far as a load is worth it), top-score (the same, "
           "without experts "
-          "that --substitute replaces), gate (the next layer's gate, uncorrected), eap (routing "
+          "that --substitute replaces), smoe (the next layer's gate, once the shared expert and "
+          "the "
+          "experts in memory have answered), gate (the next layer's gate, uncorrected), eap "
+          "(routing "
           "paths seen before), previous (the experts of the previous token), wrong (a control: the "
           "experts that the gate ranks last), or auto: lookahead, "
           "or top-score with --substitute (auto)")
@@ -325,6 +331,7 @@ EngineOptions EngineFlags::options() const {
   options.drafters = drafters_;
   options.draft = draft_;
   options.chat_template = chat_template_;
+  options.text = text_;
   options.beside = beside_;
   options.serving = serving_;
   options.experts_for_peers = experts_for_peers_;

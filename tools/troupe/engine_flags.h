@@ -56,6 +56,10 @@ class EngineFlags {
   }
   // Engine::fingerprint will be asked for.
   void TakeFingerprint() { fingerprint_ = true; }
+  // Of one text at a time: an unasked context is as long as that becomes.
+  void ReadsOneText(std::function<Result<TextLength>(const Tokenizer&, std::uint32_t most)> text) {
+    text_ = std::move(text);
+  }
   // Memory of a model's plan that is left to the command.
   void Serves(std::function<ServingMemory(const ModelConfig&, std::uint32_t context)> serving) {
     serving_ = std::move(serving);
@@ -95,6 +99,7 @@ class EngineFlags {
   std::string chat_template_;
   Status chat_template_status_;  // of its file
   bool locks_ = false;
+  std::function<Result<TextLength>(const Tokenizer&, std::uint32_t most)> text_;
   std::function<Bytes(const ModelConfig&)> beside_;
   std::function<ServingMemory(const ModelConfig&, std::uint32_t context)> serving_;
   std::uint32_t experts_for_peers_ = 0;

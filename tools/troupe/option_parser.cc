@@ -154,7 +154,7 @@ class Binding {
     const std::vector<std::string> unknown = active.app_.remaining();
     if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
       if (const auto flag = active.FlagWithAValue(error, words)) return *flag;
-      return active.WhichValueIsMissing(error);
+      return active.WhichValuesAreWrong(error);
     }
     const bool missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
     const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
@@ -266,11 +266,15 @@ class Binding {
     return std::nullopt;
   }
 
-  std::string WhichValueIsMissing(const CLI::ParseError& error) const {
-    const std::string_view what = error.what();  // "--tokens: 1 required N missing"
+  std::string WhichValuesAreWrong(const CLI::ParseError& error) const {
+    // "--tokens: 1 required N missing", "--tokens: At Most 1 required but received 2"
+    const std::string_view what = error.what();
     for (const Bound& bound : bound_) {
       const std::string& name = bound.option->name();
       if (!what.starts_with(name + ":")) continue;
+      if (bound.parsed->count() > 1) {
+        return fmt::format("{}: given {} times, expected once", name, bound.parsed->count());
+      }
       return fmt::format("{}: no value found, expected {}", name, bound.option->type());
     }
     return error.what();

@@ -93,6 +93,12 @@ TEST_F(ParseLineTest, NamesTheOptionWhoseValueIsRefused) {
   EXPECT_EQ(Mistake({"m", "--chain"}), "--chain: no value found, expected VALUE");
 }
 
+TEST_F(ParseLineTest, SaysThatAnOptionIsGivenTwice) {
+  EXPECT_EQ(Mistake({"m", "-n", "5", "--tokens", "6"}), "--tokens: given 2 times, expected once");
+  EXPECT_EQ(Mistake({"m", "--cache", "lru", "--cache", "arc"}),
+            "--cache: given 2 times, expected once");
+}
+
 TEST_F(ParseLineTest, AFlagTakesNoValue) {
   EXPECT_EQ(Mistake({"m", "--chat=3"}), "--chat: '3' found, expected no value");
   EXPECT_EQ(Mistake({"m", "--chat=false"}), "--chat: 'false' found, expected no value");

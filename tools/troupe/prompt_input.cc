@@ -71,25 +71,26 @@ void PromptInput::NoteWhatIsNotRead() const {
 
 bool PromptInput::IsTerminal() { return ::isatty(STDIN_FILENO) == 1; }
 
-Result<std::string> PromptInput::Text(const Engine& engine) const {
+Result<std::string> PromptInput::Text(const Tokenizer& tokenizer, std::uint32_t context) const {
   if (prompt()) return *prompt();
-  const std::size_t most = engine.plan().context() * engine.tokenizer().longest_token();
+  const std::size_t most = context * tokenizer.longest_token();
   Result<std::string> text = ReadTextFile(file_.empty() ? "-" : file_, most);
   if (text.status().code() == Code::kResourceExhausted) {
     return Status(text.status())
-        .WithContext(fmt::format("a context of {} tokens is too short (--ctx asks for more)",
-                                 engine.plan().context()));
+        .WithContext(
+            fmt::format("a context of {} tokens is too short (--ctx asks for more)", context));
   }
   // As a shell's $(…) has it: `echo hello | troupe run` is about hello. A file is taken as it is.
   if (text.ok() && file_.empty() && text->ends_with('\n')) text->pop_back();
   return text;
 }
 
-Result<std::vector<TokenId>> PromptInput::Tokens(const Engine& engine) const {
+Result<std::vector<TokenId>> PromptInput::Tokens(const Tokenizer& tokenizer,
+                                                 std::uint32_t context) const {
   if (has_ids()) return ParseTokenIds(ids_);
-  TROUPE_ASSIGN_OR_RETURN(const std::string text, Text(engine));
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, Text(tokenizer, context));
   if (text.empty()) Remark("note: the prompt is empty\n");
-  Result<std::vector<TokenId>> ids = engine.tokenizer().Encode(text);
+  Result<std::vector<TokenId>> ids = tokenizer.Encode(text);
   if (!ids.ok() && !prompt()) return Status(ids.status()).WithContext(name());
   return ids;
 }

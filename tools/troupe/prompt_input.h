@@ -2,12 +2,14 @@
 // --prompt-ids, or what is piped in.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "runtime/engine.h"
+#include "base/status.h"
+#include "text/tokenizer.h"
 #include "troupe/option_table.h"
 
 namespace troupe {
@@ -31,10 +33,10 @@ class PromptInput {
   std::string_view shown() const { return prompt() ? std::string_view(*prompt()) : ""; }
   const std::string& name() const { return file_.empty() ? name_ : file_; }
 
-  // A text that cannot fit into the context is refused before it takes memory that no plan knows
-  // of.
-  Result<std::string> Text(const Engine& engine) const;
-  Result<std::vector<TokenId>> Tokens(const Engine& engine) const;
+  // A text that cannot fit into a context of so many tokens is refused before it takes memory that
+  // no plan knows of.
+  Result<std::string> Text(const Tokenizer& tokenizer, std::uint32_t context) const;
+  Result<std::vector<TokenId>> Tokens(const Tokenizer& tokenizer, std::uint32_t context) const;
 
  private:
   int Count() const;

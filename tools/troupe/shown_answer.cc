@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/model_access.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/printable.h"
@@ -35,9 +37,13 @@ class ReadingBar {
     read_ = read;
     all_ = all;
   }
-  void Draw() {
+  // `under_way`: rows of the pass that has not been read to its end, by the layers behind them.
+  void Draw(double under_way) {
     const MutexLock lock(mu_);
-    if (reading_) bar_.UpdateCount(static_cast<double>(read_), all_);
+    if (!reading_) return;
+    const double now = static_cast<double>(read_) + under_way;
+    shown_ = std::max(shown_, std::min(now, static_cast<double>(all_)));  // between two passes, too
+    bar_.UpdateCount(shown_, all_);
   }
   void End() {
     const MutexLock lock(mu_);
@@ -48,6 +54,7 @@ class ReadingBar {
   Mutex mu_;
   ProgressBar bar_ TROUPE_GUARDED_BY(mu_){"reading the prompt"};
   std::size_t read_ TROUPE_GUARDED_BY(mu_) = 0, all_ TROUPE_GUARDED_BY(mu_) = 0;
+  double shown_ TROUPE_GUARDED_BY(mu_) = 0;
   bool reading_ TROUPE_GUARDED_BY(mu_) = true;
 };
 
@@ -72,11 +79,12 @@ Result<Answer> AnswerOf(Model& model, Request request, Callbacks callbacks) {
   };
   TROUPE_ASSIGN_OR_RETURN(Generation generation,
                           model.Start(std::move(request), std::move(callbacks)));
+  const Engine& engine = ModelAccess::EngineOf(model);
   std::optional<Result<Answer>> answer;
   std::optional<Stopwatch> cancelled;
   bool told = false;
   while (!(answer = generation.WaitFor(kInterruptLooks))) {
-    bar.Draw();
+    bar.Draw(engine.rows_done());
     if (!InterruptGuard::interrupted()) continue;
     if (!cancelled) cancelled.emplace();
     generation.Cancel();

@@ -1,5 +1,6 @@
 // Answers of a model for whoever sits at the terminal: text on stdout as it comes, a bar on stderr
-// while a prompt is read, and Ctrl-C ends the answer (interrupt.h; a guard must live).
+// while a prompt is read, layer by layer, and Ctrl-C ends the answer (interrupt.h; a guard must
+// live).
 #pragma once
 
 #include <troupe/model.h>

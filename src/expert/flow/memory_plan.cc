@@ -1,13 +1,17 @@
 #include "expert/flow/memory_plan.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace troupe {
 namespace {
 
-constexpr std::uint32_t kLeastChunk = 16;  // that it shrinks to for the sake of more slots
+constexpr std::uint32_t kLeastChunk = 16;    // that it shrinks to for the sake of more slots
+constexpr std::uint32_t kChunkStep = 16;     // rows by which it grows beyond that
+constexpr std::uint32_t kContextStep = 256;  // tokens by which a context grows: a page of keys
 
-// What is left for experts; nothing if the rest alone is too much.
+// Nothing where more is taken than there was.
 Bytes Left(Bytes budget, Bytes taken) { return budget > taken ? budget - taken : Bytes(); }
 
 class Planner {
@@ -25,14 +29,22 @@ class Planner {
     if (resident.total() <= request_.budget && !limited) return resident;
     if (needs_.slot == Bytes()) return ShrinkResident(wanted);
 
-    Sizes sizes = wanted;
-    sizes.context = BestContext(wanted);
-    MemoryPlan plan = WithCache(sizes);
-    while (plan.total() > request_.budget && sizes.contexts > LeastContexts(sizes)) {
-      --sizes.contexts;
-      plan = WithCache(sizes);
-    }
+    Sizes sizes = Least();
+    MemoryPlan plan = WithSlots(sizes, kLeastSlots);
     if (plan.total() > request_.budget) return TooLittle(plan);
+    std::uint32_t most = MostSlots();
+    while (const std::optional<Step> next = NextStep(sizes, plan.slots, wanted)) {
+      MemoryPlan larger = WithSlots(next->sizes, next->slots);
+      if (larger.total() > request_.budget) {
+        most = std::max(plan.slots, next->slots - 1);
+        break;
+      }
+      sizes = next->sizes;
+      plan = std::move(larger);
+    }
+    const Bytes left = request_.budget - plan.total();
+    const std::uint64_t fitting = plan.slots + left / needs_.slot;
+    plan = WithSlots(sizes, static_cast<std::uint32_t>(std::min<std::uint64_t>(fitting, most)));
     Note(plan);
     return plan;
   }
@@ -78,44 +90,71 @@ class Planner {
     return std::max(kLeastSlots, std::min(needs_.AllExperts(), request_.most_slots.value_or(~0u)));
   }
 
-  // With as many slots as fit beside the rest, but at least the least number.
-  MemoryPlan WithSlots(const Sizes& sizes) const {
+  MemoryPlan WithSlots(const Sizes& sizes, std::uint32_t slots) const {
     MemoryPlan plan = Base(sizes);
     plan.staging = needs_.staging;
     plan.prediction = needs_.prediction;
-    const std::uint64_t fitting = Left(request_.budget, plan.total()) / needs_.slot;
-    plan.slots =
-        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(fitting, kLeastSlots, MostSlots()));
-    plan.experts = plan.slots * needs_.slot;
+    plan.slots = slots;
+    plan.experts = slots * needs_.slot;
     return plan;
   }
 
-  // A long chunk reads each expert once for more tokens, and takes working memory from the cache:
-  // it may have an eighth of what both share.
-  MemoryPlan WithCache(Sizes sizes) const {
-    MemoryPlan plan = WithSlots(sizes);
-    while (plan.chunk > request_.sequences) {
-      const bool fits = plan.total() <= request_.budget;
-      const bool modest = plan.workspace <= Bytes((plan.workspace + plan.experts).count() / 8);
-      const bool costs_nothing = plan.slots == MostSlots();
-      if (fits && (modest || costs_nothing || plan.chunk <= kLeastChunk)) break;
-      sizes.chunk = plan.chunk / 2;
-      plan = WithSlots(sizes);
-    }
-    return plan;
+  Sizes Least() const {
+    Sizes least{.context = request_.context, .contexts = 1, .chunk = request_.sequences};
+    if (!request_.context_given) least.context = std::min(request_.least_context, least.context);
+    least.contexts = LeastContexts(least);
+    return least;
   }
 
-  // A context nobody asked for may have a quarter of what the dense weights leave.
-  std::uint32_t BestContext(Sizes sizes) const {
-    if (request_.context_given) return sizes.context;
-    const Bytes left = Left(request_.budget, needs_.program + needs_.draft + needs_.dense +
-                                                 needs_.staging + needs_.prediction);
-    while (sizes.context > request_.least_context &&
-           (4 * sizes.contexts * needs_.kv_cache(sizes.context) > left ||
-            WithCache(sizes).total() > request_.budget)) {
-      sizes.context = std::max(request_.least_context, sizes.context / 2);
+  // The next larger sizes, and the number of slots with which they come. Sizes are thus a function
+  // of the slots that never falls, and so the slots are one of the budget: were each a function of
+  // the budget, a size that takes a step up would take slots away.
+  struct Step {
+    Sizes sizes;
+    std::uint32_t slots;
+  };
+  std::optional<Step> NextStep(const Sizes& sizes, std::uint32_t slots, const Sizes& wanted) const {
+    std::optional<Step> next;
+    const auto consider = [&](const Sizes& larger) {
+      const std::uint32_t from = std::max(slots, SlotsFor(larger));
+      if (!next || from < next->slots) next = Step{.sizes = larger, .slots = from};
+    };
+    Sizes longer = sizes;
+    if (sizes.contexts < wanted.contexts) {
+      ++longer.contexts;
+      consider(longer);
+    } else if (sizes.context < wanted.context) {
+      longer.context = std::min(wanted.context, (sizes.context / kContextStep + 1) * kContextStep);
+      consider(longer);
     }
-    return sizes.context;
+    const std::uint32_t most_rows =
+        std::min(wanted.chunk, std::max(sizes.context, request_.sequences));
+    if (sizes.chunk < most_rows) {
+      Sizes wider = sizes;
+      wider.chunk = sizes.chunk < kLeastChunk ? std::min(2 * sizes.chunk, kLeastChunk)
+                                              : (sizes.chunk / kChunkStep + 1) * kChunkStep;
+      wider.chunk = std::min(wider.chunk, most_rows);
+      consider(wider);
+    }
+    return next;
+  }
+
+  // The slots that a cache has where the rest may be so large. Each sequence comes to its context
+  // before a third expert does: they were asked for. A context longer than the least that nobody
+  // asked for may take a quarter of what the dense weights leave. A long chunk reads each expert
+  // once for more tokens, and takes working memory from the cache: it may have an eighth of what
+  // both share. A cache that has all experts it may have leaves the rest to the others.
+  std::uint32_t SlotsFor(const Sizes& sizes) const {
+    const Sizes least = Least();
+    const MemoryPlan plan = Base(sizes);
+    Bytes experts;
+    if (sizes.context > least.context) {
+      experts = std::max(
+          experts, Left(3 * plan.kv_cache, plan.workspace + plan.serving.total() + plan.state));
+    }
+    if (plan.chunk > kLeastChunk) experts = std::max(experts, 7 * plan.workspace);
+    const std::uint64_t slots = (experts + needs_.slot - Bytes(1)) / needs_.slot;
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(slots, kLeastSlots, MostSlots()));
   }
 
   // A model without experts: only chunk, context and the contexts' number can give, in this order.
@@ -177,7 +216,7 @@ class Planner {
 
   void Note(MemoryPlan& plan) const {
     NoteContext(plan);
-    if (plan.chunk < std::min(request_.chunk, plan.context)) {
+    if (plan.chunk < std::min({request_.chunk, plan.context, request_.longest_prompt})) {
       plan.notes.push_back(
           fmt::format("prompts in chunks of {} instead of {}, which leaves more memory for the "
                       "expert cache",

@@ -57,6 +57,7 @@ struct MemoryRequest {
   std::uint32_t sequences = 1;              // that are held at once
   std::uint64_t least_positions = 0;        // of the KV cache that they share
   std::uint32_t chunk = 512;                // rows that go through the layers together, at most
+  std::uint32_t longest_prompt = ~0u;       // so that it is no loss if no more do
   std::optional<std::uint32_t> most_slots;  // a smaller cache than would fit, to see what it costs
 };
 
@@ -88,6 +89,7 @@ struct MemoryPlan {
 // A cache of fewer slots cannot load one expert while another is used.
 inline constexpr std::uint32_t kLeastSlots = 2;
 
+// More memory never gives fewer experts, nor a shorter context or chunk.
 // Fails with the sum of what is needed if even the least cache, the smallest chunk and one context
 // for all sequences (the shortest one, if the user gave none), or the least positions, do not fit.
 Result<MemoryPlan> PlanMemory(const MemoryNeeds& needs, const MemoryRequest& request);

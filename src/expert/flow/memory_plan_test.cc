@@ -63,31 +63,90 @@ TEST(MemoryPlanTest, WhatTheRestLeavesBecomesSlots) {
   EXPECT_FALSE(plan.all_resident);
   EXPECT_LE(plan.total(), 600_MiB);
   EXPECT_GT(plan.total() + 1_MiB, 600_MiB);  // not one more would fit
+  EXPECT_EQ(plan.chunk, 512u);
   EXPECT_EQ(plan.experts, plan.slots * 1_MiB);
   EXPECT_THAT(plan.warnings, IsEmpty());
 }
 
-TEST(MemoryPlanTest, NeverExceedsTheBudgetAndNeverGivesFewerSlotsForMore) {
+// Sizes of any model and any wish, as far as a plan tells them apart.
+MemoryNeeds AnyNeeds(Rng& rng) {
+  const Bytes token = 1_KiB * (1 + rng.Below(64)), row = 1_KiB * (1 + rng.Below(128));
+  MemoryNeeds needs = Needs();
+  needs.slot = 1_KiB * (20 + rng.Below(5000));
+  needs.experts = needs.AllExperts() * needs.slot;
+  needs.kv_cache = [token](std::uint32_t context) { return context * token; };
+  needs.workspace = [row](std::uint32_t context, std::uint32_t chunk) {
+    return chunk * row + context * 16_B;
+  };
+  if (rng.Below(3) == 0) {
+    needs.serving = [](std::uint32_t context) {
+      ServingMemory memory;
+      memory.words = context * 40_B;
+      return memory;
+    };
+  }
+  return needs;
+}
+
+MemoryRequest AnyRequest(Rng& rng) {
+  MemoryRequest request{.budget = {},
+                        .context = static_cast<std::uint32_t>(1 + rng.Below(6000)),
+                        .context_given = rng.Below(2) == 0,
+                        .sequences = static_cast<std::uint32_t>(1 + rng.Below(2) * rng.Below(20)),
+                        .chunk = static_cast<std::uint32_t>(1 + rng.Below(700))};
+  if (rng.Below(4) == 0) request.most_slots = static_cast<std::uint32_t>(rng.Below(700));
+  return request;
+}
+
+std::uint32_t ExpertsInMemory(const MemoryPlan& plan, const MemoryNeeds& needs) {
+  return plan.all_resident ? needs.AllExperts() : plan.slots;
+}
+
+TEST(MemoryPlanTest, MoreMemoryNeverGivesLessOfAnything) {
   Rng rng(5);
+  int steps = 0;
+  for (int round = 0; round < 40; ++round) {
+    const MemoryNeeds needs = AnyNeeds(rng);
+    MemoryRequest request = AnyRequest(rng);
+    const Bytes step = 1_KiB * (100 + rng.Below(8000));
+    std::optional<MemoryPlan> before;
+    for (request.budget = 120_MiB; request.budget < 1200_MiB; request.budget += step) {
+      const auto plan = PlanMemory(needs, request);
+      if (!plan.ok()) {
+        ASSERT_FALSE(before.has_value()) << "refused with more than was enough";
+        continue;
+      }
+      EXPECT_LE(plan->total(), request.budget);
+      if (request.context_given) {
+        EXPECT_EQ(plan->context, request.context);
+      }
+      if (before) {
+        ++steps;
+        ASSERT_GE(ExpertsInMemory(*plan, needs), ExpertsInMemory(*before, needs))
+            << ToString(request.budget);
+        ASSERT_GE(plan->chunk, before->chunk) << ToString(request.budget);
+        ASSERT_GE(plan->context, before->context) << ToString(request.budget);
+        ASSERT_GE(plan->kv_positions, before->kv_positions) << ToString(request.budget);
+      }
+      before = *plan;
+    }
+  }
+  EXPECT_GT(steps, 3'000);
+}
+
+TEST(MemoryPlanTest, OneSequencesBudgetIsUsedButForLessThanAStep) {
+  Rng rng(8);
   for (int round = 0; round < 300; ++round) {
-    const Bytes budget = 1_MiB * (100 + rng.Below(700));
-    const std::optional<std::uint32_t> context =
-        rng.Below(2) == 0 ? std::nullopt : std::optional<std::uint32_t>(1 + rng.Below(6000));
-    const auto plan = Plan(budget, context);
-    if (!plan.ok()) continue;
-    EXPECT_LE(plan->total(), budget);
-    if (context) {
-      EXPECT_EQ(plan->context, *context);
-    }
-    if (!plan->all_resident) {
-      EXPECT_GE(plan->slots, kLeastSlots);
-    }
-    const auto more = Plan(budget + 50_MiB, context);
-    ASSERT_TRUE(more.ok());
-    EXPECT_GE(more->context, plan->context);
-    if (more->context == plan->context && more->chunk == plan->chunk && !more->all_resident) {
-      EXPECT_GE(more->slots, plan->slots);
-    }
+    const MemoryNeeds needs = AnyNeeds(rng);
+    MemoryRequest request = AnyRequest(rng);
+    request.sequences = 1;
+    request.most_slots.reset();
+    request.budget = 1_MiB * (150 + rng.Below(300));
+    const auto plan = PlanMemory(needs, request);
+    if (!plan.ok() || plan->all_resident || plan->slots == needs.AllExperts()) continue;
+    // An expert, or 16 rows of a pass or 256 tokens of context with those that come with them.
+    const Bytes step = needs.slot + needs.kv_cache(256) + needs.workspace(256, 16) + 1_MiB;
+    EXPECT_GT(plan->total() + step, request.budget);
   }
 }
 
@@ -108,6 +167,16 @@ TEST(MemoryPlanTest, ShortMemoryMakesShorterChunks) {
   const MemoryPlan plan = Plan(200_MiB).value();
   EXPECT_LT(plan.chunk, 512u);
   EXPECT_THAT(plan.notes, Contains(HasSubstr("prompts in chunks of")));
+}
+
+TEST(MemoryPlanTest, AShortChunkIsNoLossForAPromptThatIsShorter) {
+  MemoryRequest request{.budget = 200_MiB, .context = 256, .context_given = true};
+  const std::uint32_t chunk = PlanMemory(Needs(), request)->chunk;
+  ASSERT_LT(chunk, 256u);
+  request.longest_prompt = chunk + 1;
+  EXPECT_THAT(PlanMemory(Needs(), request)->notes, Contains(HasSubstr("prompts in chunks of")));
+  request.longest_prompt = chunk;
+  EXPECT_THAT(PlanMemory(Needs(), request)->notes, IsEmpty());
 }
 
 TEST(MemoryPlanTest, ASmallerCacheThanFitsCanBeAskedFor) {
@@ -156,11 +225,12 @@ TEST(MemoryPlanTest, ASharedKvCacheShrinksDownToOneContextBeforeTheBudgetIsRefus
                                 .sequences = sequences,
                                 .chunk = 8});
   };
-  // 20 + 100 + 8 and two slots; 512 KiB to work in; contexts of 16 MiB.
+  // 20 + 100 + 8 and two slots; 528 KiB to work in; contexts of 16 MiB.
   const Bytes rest = 130_MiB + 1_MiB;
   EXPECT_EQ(plan(rest + 64_MiB, 4)->kv_positions, 4u * 1024);
   const MemoryPlan some = plan(rest + 63_MiB, 4).value();
   EXPECT_EQ(some.kv_positions, 3u * 1024);
+  EXPECT_EQ(some.slots, kLeastSlots);  // a fourth context would take them back
   EXPECT_LE(some.total(), rest + 63_MiB);
   EXPECT_THAT(some.notes, Contains(HasSubstr("4 sequences share a KV cache of 3072 tokens")));
   EXPECT_EQ(plan(rest + 16_MiB, 4)->kv_positions, 1024u);

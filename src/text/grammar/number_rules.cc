@@ -1,6 +1,7 @@
 #include "text/grammar/number_rules.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 
