@@ -62,8 +62,8 @@ def ablation(systems, what="predictor", first="none"):
     for name, f in systems.items():
         guessed = f"{100 * f['guessed']:.1f}" if "guessed" in f else ""
         rows.append([name, f"{f['tokens_per_s']:.2f}", _over(f, systems[first]), f"{100 * f['hit_rate']:.1f}",
-                     f"{100 * f['late']:.1f}", f"{f['MiB_per_token']:.1f}", guessed])
-    return table([what, "tokens/s", f"x {first}", "hits, %", "late, %", "MiB/token", "guessed, %"], rows)
+                     f"{100 * f['late']:.1f}", f"{f['MiB_per_token']:.1f}", guessed, f"{f['gates_ms']:.1f}"])
+    return table([what, "tokens/s", f"x {first}", "hits, %", "late, %", "MiB/token", "guessed, %", "gates, ms"], rows)
 
 
 def prompts(lengths):
@@ -121,7 +121,10 @@ def tables(figures):
     parts += [f"By layer, 50 %, {link}:", layer_hits(figures["decode"][link][50])]
     for link, lengths in figures["prefill"].items():
         parts += [f"**Prompts, half of the experts in memory, {link}**", prompts(lengths)]
-    parts += ["## Same cache", "Predictors alone differ: `--cache echo --shallow 0`, the same slots, the same profile."]
+    parts += ["## Same cache", "Predictors alone differ: `--cache echo --shallow 0`, the same slots, the same profile. \"Gates\" is the time of "
+              "choosing experts in the whole run, prompt and answer, which has what forecasts cost: what is above the row `none` is the "
+              "predictor's. `smoe` is SMoE's look-ahead: the next gate on the stream with the answers of the shared expert and of experts in "
+              "memory, behind the next layer's attention."]
     for link, budgets in figures["same_cache"].items():
         for budget, systems in budgets.items():
             parts += [f"**{budget} % of the experts in memory, {link}**", ablation(systems)]

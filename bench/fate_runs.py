@@ -266,6 +266,7 @@ def decode_figures(records, tokens):
         "late": decode["prefetch_late"] / asked if asked else 0.0,
         "MiB_per_token": decode["bytes_read"] / 2**20 / max(1, record["decode_steps"]),
         "stall_ms": 1e3 * decode["stall_s"] / max(1, record["decode_steps"]),
+        "gates_ms": statistics.median(1e3 * r["gate_s"] for r in records),  # of the whole run
         "layer_hits": [hits / asks for hits, asks in zip(decode["layer_hits"], decode["layer_asks"])
                        if asks],
         "differing": sum(r["token_ids"] != tokens for r in records)}

@@ -63,13 +63,17 @@ def with_settings(chosen):
     return {name: arguments[name] for name in order}, {name: words[name] for name in order}
 
 
+# What reads ahead nothing first; `smoe` is SMoE's look-ahead.
+PREDICTORS = ("none", "eap", "gate", "smoe", "lookahead")
+
+
 def same_cache(quick):
     """The predictors, and nothing else: one cache, one profile, no shallow layers kept."""
     cache = ["--cache", "echo", "--shallow", "0", PROFILE]
-    rows = {predictor: ["--predict", predictor, *cache] for predictor in ("none", "eap", "gate", "lookahead")}
+    rows = {predictor: ["--predict", predictor, *cache] for predictor in PREDICTORS}
     if not quick:
         rows |= {f"{predictor}, ungoverned": ["--predict", predictor, "--ungoverned", *cache]
-                 for predictor in ("eap", "gate", "lookahead")}
+                 for predictor in PREDICTORS[1:]}
     return rows
 
 

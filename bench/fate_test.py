@@ -19,7 +19,7 @@ TIER = "held in memory, 0.5 layer times an expert"
 def decode(troupe=40.0, demand=10.0, nothing=40.0, paths=18.0, guessed=0.98, differing=0, wrong=38.5, hits=0.995):
     def system(speed, **more):
         return {"tokens_per_s": speed, "speeds": [speed, speed], "hit_rate": hits, "late": 0.001, "MiB_per_token": 1.0,
-                "stall_ms": 1.0, "layer_hits": [1.0, 0.5], "settings": "some", "differing": 0, **more}
+                "stall_ms": 1.0, "gates_ms": 3.5, "layer_hits": [1.0, 0.5], "settings": "some", "differing": 0, **more}
     return fate_runs.with_ratios({
         "on demand, no cache": system(demand), "on demand": system(35.0),
         "activation paths": system(paths, guessed=1.0), "Fate": system(30.0, guessed=0.9),
@@ -103,6 +103,8 @@ class Bars(unittest.TestCase):
         self.assertIn("| disk: decode over activation paths | 2.2x | 2.11x (missed) | 2.20x | activation paths (some) | ", text)
         self.assertIn("0 matrices in other types", text)
         self.assertIn("## Same cache", text)
+        self.assertIn("| hits, % | late, % | MiB/token | guessed, % | gates, ms |", text)
+        self.assertIn("| none | 35.00 | 1.00 | 99.5 | 0.1 | 1.0 |  | 3.5 |", text)
         self.assertIn("| system | settings | tokens/s |", text)
 
     def test_the_line_counts_what_was_missed(self):
@@ -163,7 +165,7 @@ class FakeTroupe:
         decode = {"expert_hits": 90, "expert_misses": 10, "prefetch_late": 1, "bytes_read": 1 << 20, "stall_s": 0.1,
                   "layer_hits": [9, 9], "layer_asks": [10, 10], "experts_asked_for": 100 if reads else 0, "experts_guessed": 80}
         return {"decode_tokens_per_s": speed, "prefill_tokens_per_s": speed, "token_ids": [1], "decode_steps": 95,
-                "bytes_read": 1 << 20, "stall_s": 0.2, "decode": decode}
+                "bytes_read": 1 << 20, "stall_s": 0.2, "gate_s": 0.004, "decode": decode}
 
 
 class Runs(unittest.TestCase):
@@ -209,7 +211,7 @@ class Runs(unittest.TestCase):
 
     def test_the_table_of_one_cache_differs_by_the_predictor_alone(self):
         rows = fate_systems.same_cache(quick=True)
-        self.assertEqual(list(rows), ["none", "eap", "gate", "lookahead"])
+        self.assertEqual(list(rows), ["none", "eap", "gate", "smoe", "lookahead"])
         self.assertEqual({tuple(arguments[2:]) for arguments in rows.values()},
                          {("--cache", "echo", "--shallow", "0", fate_systems.PROFILE)})
 

@@ -62,6 +62,23 @@ def comparison_table(scenario, runs):
                   "paper: servers / mean", "paper: to EPLB"], rows)
 
 
+def held_out_table(figures):
+    """Local shares and latencies with and without having seen the prompts that are served."""
+    rows = [[NAMES[m], f"{run['latency_s']:.2f}", f"{seen['latency_s']:.2f}", change(run["latency_s"], seen["latency_s"]),
+             f"{100 * run['local_ratio']:.1f} %", f"{100 * seen['local_ratio']:.1f} %"]
+            for (m, run), seen in zip(figures["comparison"][MAIN].items(), figures["in_sample"].values())]
+    return table(["method", "mean, s", "placed by what is served", "held out to that", "local", "placed by what is served"], rows)
+
+
+def costs_table(figures):
+    """Methods by the costs that are assumed of a GPU and by those measured on this engine."""
+    gpu, engine = figures["comparison"][MAIN], figures["cpu"]
+    return table(["method", "assumed GPU: mean, s", "to EPLB", "this engine, measured: mean, s", "to EPLB", "p95, s", "local"],
+                 [[NAMES[m], f"{gpu[m]['latency_s']:.2f}", change(gpu[m]["latency_s"], gpu["eplb"]["latency_s"]),
+                   f"{engine[m]['latency_s']:.2f}", change(engine[m]["latency_s"], engine["eplb"]["latency_s"]),
+                   f"{engine[m]['p95_s']:.1f}", f"{100 * engine[m]['local_ratio']:.1f} %"] for m in gpu])
+
+
 def gaps_table(gaps):
     return table(["method", "remote calls/s (Eq. 2)", "above the optimum", "stated: at most",
                   "local", "estimated pass (our objective)"],
@@ -93,6 +110,7 @@ def tables(figures):
     parts = []
     for scenario, runs in figures["comparison"].items():
         parts += [TITLES[scenario], comparison_table(scenario, runs), ""]
+    parts += [held_out_table(figures), "", costs_table(figures), ""]
     return "\n".join(parts + [gaps_table(figures["gaps"]), "", placing_table(figures["placing"]), "",
                               speed_table(figures)])
 
@@ -100,7 +118,9 @@ def tables(figures):
 def figures_line(figures, missed):
     runs = figures["comparison"][MAIN]
     large = figures["placing"]["256x58x256"]
+    cpu = figures["cpu"]
     return (f"placement: dancemoe/eplb {runs['dancemoe']['latency_s'] / runs['eplb']['latency_s']:.3f}"
+            f" (measured costs {cpu['dancemoe']['latency_s'] / cpu['eplb']['latency_s']:.3f})"
             f" latency/dancemoe {runs['latency']['latency_s'] / runs['dancemoe']['latency_s']:.3f}"
             f" dancemoe_gap_percent {figures['gaps']['dancemoe']['gap_percent']:.2f}"
             f" slowest_4x26x64_ms {max(figures['placing']['4x26x64'].values()):.1f}"
@@ -191,8 +211,17 @@ def migration_text(migration):
     adopted = [m for m in migration["with"]["migrations"] if m["adopted"]]
     rows = [[f"{m['at_s'] / 60:.0f}", str(m["loads"]), f"{m['cost_now_s']:.1f}",
              f"{m['cost_after_s']:.1f}", f"{m['migration_s']:.2f}",
-             f"{m['finished_s'] - m['at_s']:.2f}"] for m in adopted]
-    return table(["minute", "experts loaded", "C(P), s", "C(P'), s", "T_mig, s", "took, s"], rows)
+             f"{m['fetching_s']:.1f}", f"{m['loading_s']:.2f}", f"{m['finished_s'] - m['at_s']:.2f}"] for m in adopted]
+    return table(["minute", "experts loaded", "C(P), s", "C(P'), s", "T_mig, s", "on links, s", "into devices, s", "took, s"], rows)
+
+
+def migration_costs_table(migration):
+    without = migration["without"]["latency"]["mean_s"]
+    what = {"with": "over links and into devices that serve", "with, devices wait": "from each host's memory, devices wait",
+            "with, loads beside": "from each host's memory, beside serving (as before)", "without": "no migration"}
+    return table(["experts come", "mean, s", "to no migration", "migrations"],
+                 [[what[name], f"{run['latency']['mean_s']:.2f}", change(run["latency"]["mean_s"], without),
+                   str(sum(m["adopted"] for m in run["migrations"]))] for name, run in migration.items()])
 
 
 def scaling_table(scaling):
@@ -273,5 +302,6 @@ def write(path, figures):
         "migration_change": change(with_, without),
         "scaling": scaling_table(figures["scaling"]),
         "bandwidth": bandwidth_table(figures["bandwidth"]),
-        "recorded": plain_table(figures["recorded"]), "cpu": plain_table(figures["cpu"])}
+        "recorded": plain_table(figures["recorded"]), "costs": costs_table(figures),
+        "held_out": held_out_table(figures), "migration_costs": migration_costs_table(figures["migration"])}
     path.write_text(TEXT.format(**values), encoding="utf-8")

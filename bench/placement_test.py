@@ -2,6 +2,7 @@
 """bench/placement's bars have to fail where they should, and its plots have to be XML that shows
 what it was given."""
 import copy
+import json
 import re
 import unittest
 import xml.etree.ElementTree as ElementTree
@@ -16,8 +17,9 @@ def figures():
     speed = {"events": 1e7, "wall_s": 2.0, "events_per_s": 5e6, "prompts": 10_000,
              "most_in_flight": 9, "placing_wall_s": 0.1, "peak_rss_bytes": 2**20}
     latency = {"eplb": 4.0, "dancemoe": 3.0, "latency": 2.5}
-    return {"comparison": {placement_runs.TESTBED: {
-                m: {**run, "latency_s": latency.get(m, 6.0)} for m in placement_runs.METHODS}},
+    methods = {m: {**run, "latency_s": latency.get(m, 6.0)} for m in placement_runs.METHODS}
+    return {"comparison": {placement_runs.TESTBED: methods},
+            "in_sample": copy.deepcopy(methods), "cpu": copy.deepcopy(methods),
             "gaps": {m: {"remote_calls": 10, "local_ratio": 0.5, "gap_percent": 0.0,
                          "estimate_s": 1} for m in placement_runs.METHODS},
             "placing": {s: {m: 1.0 for m in placement_runs.METHODS}
@@ -39,6 +41,7 @@ class Bars(unittest.TestCase):
         for spoil, words in (
                 (lambda f: f["comparison"][testbed]["dancemoe"].update(latency_s=4.0), "eplb"),
                 (lambda f: f["comparison"][testbed]["latency"].update(latency_s=3.0), "dancemoe"),
+                (lambda f: f["cpu"]["dancemoe"].update(latency_s=4.0), "costs of this engine: dancemoe"),
                 (lambda f: f["gaps"]["dancemoe"].update(gap_percent=8.1), "above the optimum"),
                 (lambda f: f["gaps"]["optimum"].update(gap_percent=0.1), "above the optimum"),
                 (lambda f: f["placing"]["4x26x64"].update(latency=51), "4x26x64"),
@@ -57,8 +60,34 @@ class Bars(unittest.TestCase):
 class Tables(unittest.TestCase):
     def test_the_last_line_has_the_figures(self):
         line = placement_report.figures_line(figures(), [])
-        self.assertIn("dancemoe/eplb 0.750 latency/dancemoe 0.833", line)
+        self.assertIn("dancemoe/eplb 0.750 (measured costs 0.750) latency/dancemoe 0.833", line)
         self.assertIn("| DanceMoE | 1.00 | 2.00 | 6.00 | **3.00** |", placement_report.tables(figures()))
+
+
+class Words(unittest.TestCase):
+    def test_held_out_prompts_and_both_costs_have_tables(self):
+        found = figures()
+        found["in_sample"]["dancemoe"]["latency_s"] = 2.5
+        found["cpu"]["dancemoe"]["latency_s"] = 3.6
+        text = placement_report.tables(found)
+        self.assertIn("| DanceMoE | 3.00 | 2.50 | +20.0 % | 50.0 % | 50.0 % |", text)
+        self.assertIn("| DanceMoE | 3.00 | -25.0 % | 3.60 | -10.0 % | 9.0 | 50.0 % |", text)
+
+    def test_what_a_migration_takes_is_told(self):
+        def run(seconds, adopted):
+            move = {"at_s": 300, "loads": 7, "cost_now_s": 9, "cost_after_s": 4, "migration_s": 2, "finished_s": 303.5,
+                    "fetching_s": 3.25, "loading_s": 0.25, "adopted": True}
+            return {"latency": {"mean_s": seconds}, "migrations": [move] * adopted}
+        runs = {"with": run(5, 2), "with, devices wait": run(4, 1), "with, loads beside": run(4, 1), "without": run(6, 0)}
+        self.assertIn("| 5 | 7 | 9.0 | 4.0 | 2.00 | 3.2 | 0.25 | 3.50 |", placement_report.migration_text(runs))
+        self.assertIn("| over links and into devices that serve | 5.00 | -16.7 % | 2 |", placement_report.migration_costs_table(runs))
+
+    def test_every_scenario_that_compares_placements_holds_prompts_out(self):
+        for name in (placement_runs.TESTBED, *placement_runs.OTHERS, placement_runs.ENGINE, "fig8.json", "recorded-requests.json"):
+            scenario = json.loads((placement_runs.SCENARIOS / name).read_text())
+            self.assertTrue(scenario["placement"]["held_out"], name)
+        for name in ("fig6.json", "fig7.json"):
+            self.assertEqual(json.loads((placement_runs.SCENARIOS / name).read_text())["migration"]["loads"], "links", name)
 
 
 class Plots(unittest.TestCase):

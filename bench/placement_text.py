@@ -6,7 +6,8 @@ Written by `bench/placement --report docs/reports/placement.md --data DIR` from 
 where the recordings come from. All latencies are simulated (`troupe simulate`) on one virtual clock; none is a time of a
 real cluster. The scenarios are in `bench/scenarios`; `docs/design/placement.md` explains the methods. Figures are means over
 three seeds in Tables I and II, and of seed 1 elsewhere. The command under each heading reproduces a single figure. All figures
-are the same on every machine, except time to place and events per second.
+are the same on every machine, except time to place and events per second. Placements learn from every second prompt of a recording,
+and users ask the others; Figs. 6 and 7 place for a task that the users do not have.
 
 In short: on the recorded DeepSeek-V2-Lite routing, with one task on each server, DanceMoE's latency is {dance_eplb} against EPLB's
 (the paper: -30.6 %), and the latency search's is {ours_dance} against DanceMoE's. DanceMoE is {dance_gap} % above the
@@ -35,6 +36,11 @@ Differences from the paper, and their reasons:
   paper's SmartMoE and EPLB take less than half of Uniform's time there. With every expert's load nearly even, neither has
   anything to balance that would explain this, and here they do not.
 - *EPLB* is stronger here than an EPLB that works device by device: it never gives a server a second copy (`src/placement/eplb.cc`).
+
+What holding prompts out is worth: the same scenario (mean of the seeds) beside one in which a placement knows the prompts that are then served
+(`--set /placement/held_out=false`). The prompts differ, so the latencies do by more than what was known.
+
+{held_out}
 
 ## Together or alone (Table I)
 
@@ -95,15 +101,20 @@ prompts is {with} s with migration and {without} s without: {migration_change} (
 
 The gain is greater than the paper's for two reasons. The placement that stays is worse: it was made for a task that its server
 never has, while the paper's was made from a data set of the kind that follows. And prompts queue at home, which multiplies the extra time
-of a pass. T_mig of Eq. 3 counts drops like loads, but dropping takes no time, so the last column is about half of it.
+of a pass. T_mig of Eq. 3 is as printed: it counts drops like loads, and no link.
 
 {migrations}
+
+A load takes from serving what it needs: the expert comes over the sender's link, which its calls share, and the device computes nothing while it is loaded. The paper's Eq. 3 has the experts in each
+host's memory; with that assumption (`--set '/migration/loads="devices"'`), and where copies go on beside computing (`"beside"`):
+
+{migration_costs}
 
 ![local ratio](placement/migration-ratio.svg)
 ![latency](placement/migration-latency.svg)
 
 As in the paper, the change is followed in more than one step, because the first sees old and new calls mixed. There are
-more migrations than the paper's three: loading from the host at 12 GB/s costs so little next to the remote calls that
+more migrations than the paper's three: loading at 12 GB/s, all that T_mig knows, costs so little next to the remote calls that
 Eq. 4 also adopts small gains. C is the remote calls since the last change, each at its extra cost over a local call.
 
 ## Scaling (Fig. 8a)
@@ -149,12 +160,13 @@ Azure's conversation trace (times stretched 30-fold, at most 1024 tokens in and 
 
 {recorded}
 
-Computers of two processors each, the cost of an expert **measured** (`troupe probe`; the rest estimated, see
-`bench/scenarios/costs/cpu-deepseek-v2-lite.json`), a prompt every 60 s:
+Computers of two processors each, the costs of an expert and of a call **measured** on this engine (`troupe probe`, and `bench/cluster --part speeds` between nodes in
+network namespaces; the dense part is estimated, see `bench/scenarios/costs/cpu-deepseek-v2-lite.json`), a prompt every 60 s, beside Table II's assumed GPU. `bench/placement --check` holds both
+to the same order of methods:
 
     troupe simulate bench/scenarios/cpu-deepseek.json --data DIR --method eplb
 
-{cpu}
+{costs}
 
 ## The simulator
 

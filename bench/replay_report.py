@@ -10,8 +10,9 @@ def best_simple(table, share):
 def hit_table(name, played):
     table = by_policy(played)
     shares = sorted(next(iter(table.values())))
+    floor = f", a layer keeps {played['floor']} % of an even share (chosen on the other traces)" if "floor" in played else ""
     lines = [f"{name}: {played['model']}, {played['tokens']} tokens one by one, {played['layers']} layers, "
-             f"{played['top_k']} of {played['experts']} experts a token", "",
+             f"{played['top_k']} of {played['experts']} experts a token{floor}", "",
              "| hits, % | " + " | ".join(f"{s:g} % in memory" for s in shares) + " |",
              "| --- |" + " --- |" * len(shares)]
     for policy, results in table.items():
@@ -45,9 +46,17 @@ def headline_table(figures):
                 cells.append(_percent(closed) + (" (missed)" if is_missed else ""))
             lines.append(f"| {name}, {slots} | none: `{replay_runs.DEFAULT_POLICY}` is this project's | " + " | ".join(cells) +
                          f" | {_percent(replay_runs.LEAST_CLOSED)} | the better of LRU and LFU (no parameters), and the offline optimum, "
-                         "all with the same slots | its parameters, by hand, looking at these traces | "
-                         f"`troupe replay {name}.trace --pass 1 --cache-share {sharing}` |")
+                         f"all with the same slots | {_tuned(played)} | `troupe replay {name}.trace --pass 1 {_shares(played, sharing)}` |")
     return "\n".join(lines)
+
+
+def _tuned(played):
+    by_hand = "its parameters, by hand, looking at these traces"
+    return f"{by_hand}; the floor, on the other traces" if "floor" in played else by_hand
+
+
+def _shares(played, sharing):
+    return f"--cache-share global --floor {played['floor']}" if "floor" in played else f"--cache-share {sharing}"
 
 
 def ahead_table(figures):
@@ -106,8 +115,8 @@ def write(path, figures, runner):
         runner.commands.run("replay", runner.trace(name), "--pass", 1, "--plot", plots / f"hits-{name}.svg")
         pictures.append(f"![Hits over the size of the cache, {name}]({path.stem}/hits-{name}.svg)")
     memory = figures["memory"]
-    by_layer, pooled = ("\n\n".join(hit_table(name, played) for name, played in figures["hits"][sharing].items())
-                        for sharing in ("layer", "global"))
+    by_layer, pooled, floored = ("\n\n".join(hit_table(name, played) for name, played in figures["hits"][sharing].items())
+                                 for sharing in replay_runs.SHARINGS)
     missed = "\n".join(f"- {line}" for line in replay_runs.missed_bars(figures)) or "None."
     path.write_text(f"""# Caches on recorded routing
 
@@ -115,7 +124,7 @@ Written by `bench/replay --report docs/reports/replay.md`; `troupe replay TRACE 
 published recordings (bench/README.md). DeepSeek-V2-Lite's are prompts; here every token is a pass of its own, as in decode.
 The policies are the engine's own objects, called in the engine's order: a token's
 experts are in memory together while its layer runs. "best to optimum" is the distance in points from the best policy that does not know the future
-(bold) to the one that does (Belady). "closed" is the part of the gap from the better of LRU and LFU to the optimum that the default policy,
+(bold) to the offline optimum, which knows the future (src/expert/cache/pass_optimum.h). "closed" is the part of the gap from the better of LRU and LFU to the optimum that the default policy,
 `{replay_runs.DEFAULT_POLICY}`, closes.
 
 ## Headlines
@@ -136,6 +145,12 @@ experts are in memory together while its layer runs. "best to optimum" is the di
 
 {pooled}
 
+## And with one pool in which each layer has a floor
+
+What a layer holds no more than, others do not take (`--floor`, in percent of an even share). Replays alone have it. The optimum is that of the pool, and so a bound.
+
+{floored}
+
 {chr(10).join(pictures)}
 
 ## What it means for defaults
@@ -152,7 +167,8 @@ the next layer will choose and bounds what any predictor can gain with this cach
 ## How it was checked
 
 - {live_table(figures["live"])}
-- On small cases the optimum was compared with every possible choice (`replay_test`). In the tables above no policy beats it.
+- On small cases the optimum was compared with everything that a cache may hold after each layer (`expert_cache_tests`, `replay_tests`), on passes of
+  many tokens, too. In the tables above no policy beats it.
 - One LRU cache on one core plays {min(figures["speed"].values()) / 1e6:.1f} to {max(figures["speed"].values()) / 1e6:.1f} million expert uses a second.
 - Peak memory of a replay of all policies: {memory["once_peak"] / 2**20:.0f} MiB for {memory["bytes"] / 2**20:.0f} MiB of trace,
   {memory["longer_peak"] / 2**20:.0f} MiB for {memory["longer_bytes"] / 2**20:.0f} MiB.

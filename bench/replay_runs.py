@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 
@@ -18,7 +19,9 @@ TRACES = (("intent", f"{DEEPSEEK}/intent.meta.json", 4_866_048),
           ("gpt-oss-20b", "routing/gpt-oss-20b-mmlu/trace.meta.json", 13_219_200))
 LIVE_POLICIES = ("lru", "lfu", "arc", "echo", "score")
 DEFAULT_POLICY, SIMPLE = "echo", ("lru", "lfu")
-SHARINGS = {"layer": "a share for each layer", "global": "one pool"}
+FLOOR = "floor"  # one pool, in which a layer keeps some of an even share
+SHARINGS = {"layer": "a share for each layer", "global": "one pool", FLOOR: "one pool with a floor"}
+FLOORS = (25, 50, 75)  # % of an even share; which of them a trace gets is chosen on the others
 LEAST_CLOSED = 0.40  # of the gap from the better of LRU and LFU to the optimum, by the default policy
 CLOSED_AT = (25, 50, 75)  # % of the experts in memory
 LEAST_USES_PER_S = 5e6
@@ -29,7 +32,7 @@ class Runner:
     def __init__(self, build, data, folder):
         self._troupe = pathlib.Path(build) / "tools/troupe/troupe"
         self.commands = troupe_commands.Commands(self._troupe)
-        self._replay_test = pathlib.Path(build) / "src/sim/replay/replay_test"
+        self._build = pathlib.Path(build)
         self._folder = folder
         for name, meta, expert_bytes in TRACES:
             self.commands.run("trace", "convert", data / meta, "-o", self.trace(name), "--expert-bytes", expert_bytes)
@@ -42,8 +45,13 @@ class Runner:
 
     def play_all(self, budgets, sharing):
         """Every token alone, as if it had been generated."""
-        return {name: self.replay(self.trace(name), "--budget", ",".join(map(str, budgets)), "--cache-share", sharing)
-                for name, *_ in TRACES}
+        sizes = ("--budget", ",".join(map(str, budgets)))
+        if sharing != FLOOR:
+            return {name: self.replay(self.trace(name), *sizes, "--cache-share", sharing) for name, *_ in TRACES}
+        played = {name: self.replay(self.trace(name), *sizes, "--policy", ",".join((*SIMPLE, DEFAULT_POLICY, "optimum")),
+                                    "--cache-share", "global", "--floor", ",".join(map(str, FLOORS)))
+                  for name, *_ in TRACES}
+        return with_floors(played)
 
     def read_ahead(self):
         """LRU with half of the experts, behind a drive of 3 GiB/s, as a small computer runs it."""
@@ -109,10 +117,29 @@ class Runner:
         return usage.ru_maxrss * 1024
 
     def check_brute_force(self):
-        """Whether the optimum is the best of all choices on small cases, by trying all of them."""
-        done = subprocess.run([self._replay_test, "--gtest_filter=*TheOptimumIsTheBest*:*NoPolicyHits*"],
-                              capture_output=True, text=True, check=False)
-        return done.returncode == 0 and "2 tests ran" in done.stdout.replace("from 1 test suite ", "")
+        """Whether the optimum is the best of all choices on small cases, by trying all of them, and no policy beats it there."""
+        return all(self._passes(*tests) for tests in (
+            ("src/expert/cache/expert_cache_tests", "PassOptimumTest.*"),
+            ("src/sim/replay/replay_tests", "*TheOptimumIsTheBest*:*NoPolicyHits*:*NoPolicyBeats*")))
+
+    def _passes(self, program, tests):
+        done = subprocess.run([self._build / program, f"--gtest_filter={tests}"], capture_output=True, text=True, check=False)
+        return done.returncode == 0 and re.search(r"\] [1-9]\d* tests? from .* ran", done.stdout) is not None
+
+
+def of_floor(played, floor):
+    """What was played with one floor, and the optimum, which has none."""
+    return {**played, "floor": floor, "results": [r for r in played["results"]
+                                                  if r["policy"] == "optimum" or round(100 * r["floor"]) == floor]}
+
+
+def with_floors(played):
+    """Of each trace what it is with the floor that closes the most of the gap on the other traces."""
+    closed = {name: {floor: [share or 0 for share in (closed_share(by_policy(of_floor(all_floors, floor)), size) for size in CLOSED_AT)]
+                     for floor in FLOORS} for name, all_floors in played.items()}
+    best = {name: max(FLOORS, key=lambda floor, name=name: sum(sum(of[floor]) for other, of in closed.items() if other != name))
+            for name in played}
+    return {name: of_floor(all_floors, best[name]) for name, all_floors in played.items()}
 
 
 def by_policy(played):

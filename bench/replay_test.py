@@ -17,7 +17,7 @@ def played(echo=0.8):
 
 
 def figures():
-    return {"hits": {"layer": played(), "global": played(0.79)},
+    return {"hits": {"layer": played(), "global": played(0.79), "floor": {"t": {**played(0.79)["t"], "floor": 50}}},
             "live": [{"slots": 8, "share": "layer", "policy": "lru", "live_hits": 5, "live_misses": 3,
                       "hits": 5, "misses": 3}],
             "speed": {"t": 9e6}, "brute_force": True,
@@ -47,6 +47,26 @@ class Bars(unittest.TestCase):
             self.assertIn(words, missed[0])
 
 
+class Floors(unittest.TestCase):
+    def played(self, echo_by_floor):
+        results = []
+        for size in (25, 50, 75):
+            results.append({**result("optimum", 0.9), "share": size / 100, "floor": 0})
+            for floor, echo in echo_by_floor.items():
+                results += [{**result(policy, rate), "share": size / 100, "floor": floor / 100}
+                            for policy, rate in (("lru", 0.6), ("lfu", 0.7), ("echo", echo))]
+        return {"results": results}
+
+    def test_a_floor_is_chosen_on_the_other_traces_alone(self):
+        chosen = replay_runs.with_floors({"a": self.played({25: 0.89, 50: 0.71, 75: 0.7}),
+                                          "b": self.played({25: 0.7, 50: 0.75, 75: 0.8}),
+                                          "c": self.played({25: 0.7, 50: 0.72, 75: 0.74})})
+        self.assertEqual({name: played["floor"] for name, played in chosen.items()}, {"a": 75, "b": 25, "c": 25})
+        table = replay_runs.by_policy(chosen["a"])
+        self.assertEqual(table["echo"][50]["hit_rate"], 0.7)
+        self.assertEqual(set(table), {"lru", "lfu", "echo", "optimum"})
+
+
 class Tables(unittest.TestCase):
     def test_the_best_simple_policy_is_marked_and_the_last_line_has_the_figures(self):
         text = replay_report.tables(figures())
@@ -68,6 +88,8 @@ class Tables(unittest.TestCase):
         text = replay_report.headline_table(wanted)
         self.assertIn("| t, a share for each layer | none: `echo` is this project's | 50 % | 50 % | 50 % | 40 % | the better of LRU", text)
         self.assertIn("| t, one pool | none: `echo` is this project's | 5 % (missed) | 45 % | 45 % |", text)
+        self.assertIn("by hand, looking at these traces; the floor, on the other traces | "
+                      "`troupe replay t.trace --pass 1 --cache-share global --floor 50` |", text)
 
     def test_the_default_policy_is_played_live(self):
         self.assertIn(replay_runs.DEFAULT_POLICY, replay_runs.LIVE_POLICIES)

@@ -17,50 +17,27 @@ def time_saved(rows, row):
 
 
 def paid(figures, batch):
-    """The fastest of SMoE's settings whose loss is within the bar."""
-    rows = figures["batches"][batch]["systems"]
-    allowed = {name: row for name, row in rows.items()
-               if (name.startswith(("smoe ", "CE+CR", "echo"))) and loss(row) <= MOST_LOSS}
+    """The fastest ways with the alpha that was chosen on the other half of the text, whose loss is within the bar on this."""
+    part = figures["batches"][batch]
+    allowed = {name: row for name, row in part["systems"].items()
+               if (name == part["chosen"] or name.startswith(("CE+CR", "echo"))) and loss(row) <= MOST_LOSS}
     if not allowed:
         return None
     return max(allowed, key=lambda name: allowed[name]["tokens_per_s"])
 
 
-def rival_kl(rows, name, rate):
-    """The KL of a control at that rate of replacement: on the line through none and its measured points."""
-    points = sorted((row["replaced_there"], row["mean_kl"]) for key, row in rows.items() if key.startswith(name + ", rho"))
-    before = (0.0, 0.0)
-    for point in points:
-        if rate <= point[0] or point == points[-1]:
-            width = point[0] - before[0]
-            return before[1] + (point[1] - before[1]) * (rate - before[0]) / width if width > 0 else point[1]
-        before = point
-    return None
+def buddies_win(part, buddies):
+    """Against every control at the same gates; one that does not come to their rate must lose more all the same."""
+    kl = part["systems"][buddies]["mean_kl"]
+    return all(kl < rival["mean_kl"] for rival in part["rivals"][buddies].values())
 
 
-def rivals(rows, buddies):
-    return {name: rival_kl(rows, name, rows[buddies]["replaced_there"]) for name in substitution_runs.CONTROLS}
-
-
-def buddies_win(rows, buddies):
-    return all(rows[buddies]["mean_kl"] < kl for kl in rivals(rows, buddies).values())
-
-
-def best_buddies(rows):
-    """The fastest that win; where none does, those whose KL is least beside the best of their rivals."""
-    def beside(name):
-        least = min(rivals(rows, name).values())
-        return rows[name]["mean_kl"] / least if least > 0 else float("inf")
-
-    variants = [name for name in substitution_runs.BUDDIES if name in rows]
-    winners = [name for name in variants if buddies_win(rows, name)]
-    return max(winners, key=lambda name: rows[name]["tokens_per_s"]) if winners else min(variants, key=beside)
-
-
-def missed_by_buddies(rows):
-    """Bars on what they save hold where they win; where they do not, `balanced` leaves them out for that."""
-    name, exact = best_buddies(rows), best_exact(rows)
-    if not buddies_win(rows, name):
+def missed_by_buddies(part):
+    """Of the ones that were chosen on the other half of the text. Bars on what they save hold where they win; where they do
+    not, `balanced` leaves them out for that."""
+    rows, name = part["systems"], part["chosen_buddies"]
+    exact = best_exact(rows)
+    if not buddies_win(part, name):
         return []
     missed, row = [], rows[name]
     speed, read = (row[key] / exact[key] for key in ("tokens_per_s", "MiB_per_token"))
@@ -71,20 +48,26 @@ def missed_by_buddies(rows):
     return missed
 
 
-def buddies_text(rows, name):
-    row = rows[name]
+def rivals_text(part, name):
+    """Buddies and every control behind their gates, at the rate of the buddies."""
+    row = part["systems"][name]
     ((_, gates),) = row["gates"].items()
-    kls = ", ".join(f"{rival} {kl:.4f}" for rival, kl in rivals(rows, name).items())
     closed = ", ".join(f"{gate} {gates[gate]}" for gate in ("tau_closed", "gamma_closed", "beta_closed", "rho_closed"))
-    return (f"{name}: {row['replaced_there']:.2f} slots a token replaced at a KL of {row['mean_kl']:.4f}; at the same rate: "
-            f"{kls}; {closed}")
+    lines = [f"{name}{', chosen on the other half of the text' if name == part['chosen_buddies'] else ''}; {closed}",
+             f"  {'':<26} slots a token      KL  perplexity  chain",
+             f"  {'buddies':<26} {row['replaced_there']:13.3f} {row['mean_kl']:7.4f} {100 * (row['perplexity_ratio'] - 1):+9.2f} %"]
+    for rival, found in part["rivals"].get(name, {}).items():
+        short = "" if found["matched"] else " (does not come to that rate)"
+        lines.append(f"  {rival:<26} {found['rate']:13.3f} {found['mean_kl']:7.4f} {100 * (found['perplexity_ratio'] - 1):+9.2f} %  "
+                     f"{found['chain']}{short}")
+    return "\n".join(lines)
 
 
 def tables(figures):
-    lines = [f"half of {figures['experts']} experts in memory; perplexity and KL are of a text that nothing was calibrated on"]
+    lines = [f"half of {figures['experts']} experts in memory; perplexity and KL are of half a text that nothing was calibrated or chosen on"]
     for batch, part in figures["batches"].items():
         rows = part["systems"]
-        lines += ["", f"batch {batch}; 'A' is {part['chosen']}",
+        lines += ["", f"batch {batch}; 'A' is {part['chosen']}, which lost {100 * part['chosen_loss_there']:.2f} % on the half it was chosen on",
                   f"{'':<28} tokens/s  time saved  perplexity                  KL    hits  MiB/token  replaced"]
         for name, row in rows.items():
             low, high = row["perplexity_ratio_interval"]
@@ -92,7 +75,7 @@ def tables(figures):
             lines.append(f"{name:<28} {row['tokens_per_s']:8.2f} {100 * time_saved(rows, row):9.1f} % "
                          f"{100 * (row['perplexity_ratio'] - 1):+6.2f} % {span:<18} {row['mean_kl']:7.4f} {100 * row['hit_rate']:6.1f}% "
                          f"{row['MiB_per_token']:9.2f} {row['replaced']:9.2f}")
-        lines += [buddies_text(rows, name) for name in substitution_runs.BUDDIES]
+        lines += [rivals_text(part, name) for name in part["rivals"]]
         lines.append("uses served from cache with 'A', nothing read ahead: " + ", ".join(
             f"{100 * rate:.1f} % with {budget} % of the experts" for budget, rate in part["cached"].items()))
     lines += ["", "balance (BA): tokens/s of a replay with a second lane that answers experts itself"]
@@ -105,7 +88,10 @@ def missed_bars(figures):
     missed = []
     for batch, part in figures["batches"].items():
         rows, name = part["systems"], paid(figures, batch)
-        missed += [f"batch {batch}: {line}" for line in missed_by_buddies(rows)]
+        missed += [f"batch {batch}: {line}" for line in missed_by_buddies(part)]
+        missed += [f"batch {batch}: {name}: {rival} replaces {found['rate']:.3f} slots a token and they {rows[name]['replaced_there']:.3f}: "
+                   "not compared at the same rate" for name, found_by in part["rivals"].items()
+                   for rival, found in found_by.items() if not found["matched"]]
         missed += [f"batch {batch}: {100 * rate:.1f} % served from cache with {budget} % of the experts, at least "
                    f"{100 * CACHED:g}" for budget, rate in part["cached"].items() if rate < CACHED]
         if name is None:
@@ -127,9 +113,9 @@ def buddies_line(figures):
     parts = []
     for batch, part in figures["batches"].items():
         rows = part["systems"]
-        exact, name = best_exact(rows), best_buddies(rows)
-        parts.append(f"batch {batch} {name} {'beat' if buddies_win(rows, name) else 'do not beat'} random and zero fill at "
-                     f"the same rate, {rows[name]['tokens_per_s'] / exact['tokens_per_s']:.2f}x exact, "
+        exact, name = best_exact(rows), part["chosen_buddies"]
+        parts.append(f"batch {batch} {name} {'beat' if buddies_win(part, name) else 'do not beat'} {len(part['rivals'][name])} controls at "
+                     f"the same gates and rate, {rows[name]['tokens_per_s'] / exact['tokens_per_s']:.2f}x exact, "
                      f"{rows[name]['MiB_per_token'] / exact['MiB_per_token']:.2f} of its bytes")
     return "; ".join(parts)
 

@@ -1,7 +1,9 @@
 """The runs of bench/substitution: one model, one cache size, several ways to answer what is missing, each token by
 token or three at a time. Time is measured with the experts widened to real sizes; quality, which does not depend on
-sizes, on the model as it is, over a longer text that nothing was calibrated on, and with nothing read ahead: more is
-missing then than in the timed run. What is made of the figures is substitution_report.py's.
+sizes, on the model as it is, over a longer text that nothing was calibrated on and nothing was chosen on (settings are
+chosen on its other half), and with nothing read ahead: more is missing then than in the timed run. Controls are measured
+behind the gates of the buddies that they are held to, at the same rate (substitution_rivals.py). What is made of the
+figures is substitution_report.py's.
 """
 import math
 import pathlib
@@ -10,10 +12,11 @@ import statistics
 
 import measured_run
 import offload_runs
+import substitution_rivals
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEXT = ROOT / "tests/data/prose/mixed.txt"  # calibrated and timed on
-QUESTIONS = ROOT / "tests/data/prose/questions.txt"  # quality
+QUESTIONS = ROOT / "tests/data/prose/questions.txt"  # quality: settings are chosen on one half and reported on the other
 TINY = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
 MODEL = ("tiny-widened-q8_0.gguf", ["--widen", TINY, "--factor", 256])
 BATCHES = (1, 3)
@@ -49,7 +52,7 @@ OURS = {
 LANES = {"none": None, "half as fast as the link": 2, "as fast as the link": 1}
 LOAD_US, COSTS = 2000, ["--link", "3.3GiB/80us", "--expert-us", 250, "--layer-us", 250]
 CACHED_AT = (75, 50, 37.5)  # the budgets of the paper, % of the experts
-# Buddies, and what they are to beat, at more than one rate of replacement. delta is 1 at most, so that a beta above it
+# Buddies, and what they are to beat. delta is 1 at most, so that a beta above it
 # closes for nobody, and no margin reaches a gamma of 2. With all gates: beta for a budget of two or three of the four
 # experts that a token asks for; the paper has no number for gamma, 0.2 closes for about a third of
 # the tokens that miss some.
@@ -58,7 +61,6 @@ BUDDIES = {
     "buddies, all gates": "buddies:tau=layers:gamma=0.2:beta=0.75:rho=2",
     "buddies, beta 0.5": "buddies:tau=layers:gamma=0.2:beta=0.5:rho=2",
 }
-CONTROLS = ("random", "drop", "drop:renormalise=1")
 
 
 def loss(row):
@@ -86,8 +88,10 @@ class Comparison:
         experts = layers * inspected["experts"]
         self._experts = experts
         self._slots = experts * RESIDENT // 100
+        self._top_k = inspected["experts_per_token"]
         self._expert_bytes = sum(layer["expert_bytes"] for layer in inspected["layer_bytes"]) // experts
         self._troupe.say("calibrating")
+        self._chosen_on, self._reported_on = self._halves()
         self._tiny = self._folder / TINY.name
         shutil.copy(TINY, self._tiny)
         for model in (self._tiny, self._model):
@@ -99,21 +103,62 @@ class Comparison:
         figures["disturbed"] = self._troupe.disturbed
         return figures
 
+    def _halves(self):
+        """Of the text of quality, every second line: to choose on, and to report."""
+        lines = QUESTIONS.read_text(encoding="utf-8").splitlines(keepends=True)
+        paths = tuple(self._folder / f"substitution-{part}.txt" for part in ("chosen", "reported"))
+        for first, path in enumerate(paths):
+            path.write_text("".join(lines[first::2]), encoding="utf-8")
+        return paths
+
     def _batch(self, batch):
-        self._reference = self._folder / "substitution.logits"
-        self._quality(batch, [], "--logits", self._reference)
         systems = {f"smoe {alpha:g}": ["--substitute", f"smoe:alpha={alpha:g}"]
                    for alpha in (ALPHAS[1::2] if self._quick else ALPHAS)}
+        buddies = {name: ["--substitute", chain] for name, chain in BUDDIES.items()}
+        self._troupe.say(f"batch {batch}: choosing on the other half of the text")
+        self._take_reference(batch, self._chosen_on)
+        there = {name: self._compared(batch, arguments) for name, arguments in {**systems, **buddies}.items()}
+        self._take_reference(batch, self._reported_on)
         rows = self._systems(batch, {**EXACT, **systems})
-        best = max((name for name in systems if loss(rows[name]) <= MOST_LOSS),
+        best = max((name for name in systems if loss(there[name]) <= MOST_LOSS),
                    key=lambda name: rows[name]["tokens_per_s"], default=next(iter(systems)))
         alpha = best.split()[1]
         parts = {name: [word.replace("alpha=A", f"alpha={alpha}") for word in arguments]
                  for name, arguments in {**PARTS, **OURS}.items()}
         rows.update(self._systems(batch, parts))
-        rows.update(self._systems(batch, self._controls()))
+        rows.update(self._systems(batch, buddies))
+        chosen_buddies = min(buddies, key=lambda name: substitution_rivals.cost_of_a_slot(there[name]))
+        rivals = {name: self._rivals(batch, name, rows[name]) for name in (
+            [chosen_buddies] if self._quick else buddies)}
         self._reference.unlink()
-        return {"chosen": best, "systems": rows, "cached": self._cached(batch, systems[best])}
+        return {"chosen": best, "chosen_loss_there": loss(there[best]), "chosen_buddies": chosen_buddies, "systems": rows,
+                "rivals": rivals, "cached": self._cached(batch, systems[best])}
+
+    def _rivals(self, batch, buddies, row):
+        """Each control behind the gates of these buddies, at the rate at which they replace."""
+        found = {}
+        for control in substitution_rivals.CONTROLS:
+            self._troupe.say(f"batch {batch}: {control} at the rate of {buddies}")
+            measured = {}
+
+            def rate_of(share, control=control, measured=measured):
+                chain = substitution_rivals.chain_of(control, BUDDIES[buddies], self._top_k, share)
+                measured[share] = self._compared(batch, ["--substitute", chain]) | {"chain": chain}
+                return substitution_rivals.rate_in(measured[share])
+
+            share, rate = substitution_rivals.match_rate(rate_of, row["replaced_there"])
+            quality = measured[share]
+            found[control] = {"chain": quality["chain"], "rate": rate, "measured": len(measured),
+                              "matched": substitution_rivals.is_matched(rate, row["replaced_there"]),
+                              **{key: quality[key] for key in ("mean_kl", "perplexity_ratio", "perplexity_ratio_interval")}}
+        return found
+
+    def _take_reference(self, batch, text):
+        self._text, self._reference = text, self._folder / "substitution.logits"
+        self._quality(batch, [], "--logits", self._reference)
+
+    def _compared(self, batch, arguments):
+        return self._quality(batch, arguments, "--reference", self._reference)
 
     def _cached(self, batch, arguments):
         """The share of expert uses served from cache, by budget."""
@@ -125,7 +170,7 @@ class Comparison:
         """Tokens/s of a replay, by lane and chain."""
         self._troupe.say("balance, replayed")
         trace, expert_bytes = self._folder / "substitution.trace", self._expert_bytes
-        self._troupe.record("eval", self._tiny, "--text", QUESTIONS, "--together", 1,
+        self._troupe.record("eval", self._tiny, "--text", self._reported_on, "--together", 1,
                             "--trace", trace, "--trace-scores", "all")
         chains = ["exact", f"smoe:alpha={chosen.split()[1]}"]
         table = {}
@@ -139,16 +184,8 @@ class Comparison:
         trace.unlink()
         return table
 
-    def _controls(self):
-        controls = {name: ["--substitute", chain] for name, chain in BUDDIES.items()}
-        for name in CONTROLS:
-            for rho in (1, 2):
-                controls[f"{name}, rho {rho}"] = ["--substitute", f"{name}:rho={rho}"]
-        return controls
-
     def _systems(self, batch, systems):
-        quality = {name: self._quality(batch, arguments, "--reference", self._reference)
-                   for name, arguments in systems.items()}
+        quality = {name: self._compared(batch, arguments) for name, arguments in systems.items()}
         records = {name: [] for name in systems}
         for turn in range(self._rounds):
             for name, arguments in systems.items():
@@ -166,7 +203,7 @@ class Comparison:
         if "--predict" in arguments:
             place = arguments.index("--predict")
             del arguments[place:place + 2]
-        return self._troupe.record("eval", self._tiny, "--text", QUESTIONS, "--together", batch,
+        return self._troupe.record("eval", self._tiny, "--text", self._text, "--together", batch,
                                    "--slots", slots or self._slots, *arguments, "--predict", "none", *more)
 
     @staticmethod
@@ -178,7 +215,7 @@ class Comparison:
             "perplexity_ratio": quality["perplexity_ratio"],
             "perplexity_ratio_interval": quality["perplexity_ratio_interval"],
             "mean_kl": quality["mean_kl"],
-            "replaced_there": (quality["substituted"] + quality["dropped"]) / quality["tokens"],
+            "replaced_there": substitution_rivals.rate_in(quality),
             "hit_rate": use_hit_rate(record),
             "gates": {link["link"]: link["counts"] for link in quality["substitution_links"]},
             "MiB_per_token": record["bytes_read"] / 2**20 / tokens,

@@ -318,7 +318,7 @@ void ExpectPrefetchesAddUp(const ExpertUsage& usage, std::uint64_t slots) {
 }
 
 TEST_P(OffloadExactness, ReadingAheadChangesNoByteAndEveryLoadIsAccountedFor) {
-  for (const char* predictor : {"lookahead", "scores", "gate", "eap", "previous"}) {
+  for (const char* predictor : {"lookahead", "scores", "smoe", "gate", "eap", "previous"}) {
     for (const bool governed : {true, false}) {
       OffloadOptions offload;
       offload.predictor = predictor;

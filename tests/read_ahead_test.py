@@ -38,6 +38,10 @@ class ReadAhead(unittest.TestCase):
             self.assertLess(run["prefetch_useful"], run["prefetch_wasted"])
         self.assertGreater(max(run["prefetch_wasted_share"] for run in runs), 0.5)
 
+    def test_no_trial_of_the_governor_ends_within_a_dozen_tokens(self):
+        # That it rests where reading ahead makes tokens slower is governor_engine_test.cc's part.
+        self.assertEqual(record(12, "--slots", EXPERTS // 2)["governor_rests"], 0)
+
     def test_a_cache_by_scores_spares_what_the_layer_under_way_asked_for(self):
         # In one pool loads for the next layer choose among the experts of the one under way, too.
         shared = ("--slots", EXPERTS // 4, "--cache-share", "global")

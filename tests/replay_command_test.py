@@ -82,6 +82,20 @@ class Replay(unittest.TestCase):
             self.assertAlmostEqual(r["below_optimum"], best[r["slots"]] - r["hit_rate"])
             self.assertEqual(r["all"]["asks"], 160 * 6 * 4)
 
+    def test_a_floor_is_a_variant_of_one_pool_and_the_optimum_bounds_each(self):
+        results = self.replay(SAMPLE, "--pass", 1, "--budget", 25, "--policy", "lru,optimum", "--cache-share", "global",
+                              "--floor", "0,50,100")[0]["results"]
+        self.assertEqual([(r["policy"], r["floor"]) for r in results],
+                         [("lru", 0), ("lru", 0.5), ("lru", 1), ("optimum", 0)])
+        self.assertNotEqual(results[0]["expert_hits"], results[2]["expert_hits"])
+        for r in results:
+            self.assertGreaterEqual(r["below_optimum"], 0)
+
+    def test_the_optimum_has_no_time(self):
+        results = self.replay(SAMPLE, "--pass", 1, "--budget", 50, "--policy", "lru,optimum", "--expert-bytes", "4MiB",
+                              "--link", "1GiB")[0]["results"]
+        self.assertEqual(["stall_s_per_token" in r for r in results], [True, False])
+
     def test_a_faster_link_stalls_less_and_reading_ahead_is_counted(self):
         def stall(link, *more):
             costs = ("--expert-bytes", "4MiB", "--expert-us", 300, "--layer-us", 2000)
@@ -229,6 +243,7 @@ class Replay(unittest.TestCase):
                 ("--plot", 2, (SAMPLE, "--plot", "x.png")),
                 ("--policy", 2, (SAMPLE, "--policy", "best")),
                 ("a number of layers", 2, (SAMPLE, "--predict", "oracle:0")),
+                ("--floor needs --cache-share global", 2, (SAMPLE, "--floor", 50)),
                 ("oracle:N", 2, (SAMPLE, "--predict", "gate")),
                 ("takes no --substitute", 2, (SAMPLE, "--policy", "lru", "--predict", "oracle:2", "--substitute", "drop")),
                 ("'guess'", 2, (SAMPLE, "--substitute", "guess")),

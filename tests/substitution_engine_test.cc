@@ -293,7 +293,7 @@ TEST_F(SubstitutionEngine, WhatIsNotWaitedForIsNotRead) {
 
 TEST_F(SubstitutionEngine, WorksWithEveryPolicyPredictorAndShare) {
   for (const std::string& policy : EvictionPolicyNames()) {
-    for (const char* predictor : {"none", "lookahead", "top-score", "previous"}) {
+    for (const char* predictor : {"none", "lookahead", "top-score", "smoe", "previous"}) {
       for (const CacheSharing sharing : {CacheSharing::kPerLayer, CacheSharing::kGlobal}) {
         OffloadOptions offload{.policy = policy, .sharing = sharing, .predictor = predictor};
         offload.prefetch.governed = false;

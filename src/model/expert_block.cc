@@ -239,25 +239,29 @@ void ForwardPass::TellForecasts(std::uint32_t layer, const MoeWeights& w,
   if (forecasts == 0 && !following.empty()) experts_.OnForecast(layer + 1, 1, {});
 }
 
-Status ForwardPass::RunChosen(const MoeWeights& w, std::span<const ExpertDemand> demands) {
+Status ForwardPass::RunChosen(std::uint32_t layer, const LayerWeights& w,
+                              std::span<const ExpertDemand> demands, const LayerWeights* next) {
   // What is there at once runs together with the shared expert, while the rest is on its way.
   TROUPE_ASSIGN_OR_RETURN(std::span<const ReadyExpert> ready, experts_.Take(/*wait=*/false));
-  RunExperts(ready, config_.moe.shared_ff > 0 ? &w.shared : nullptr);
-  for (std::size_t run = ready.size(); run < demands.size(); run += ready.size()) {
+  RunExperts(ready, config_.moe.shared_ff > 0 ? &w.moe.shared : nullptr);
+  std::size_t run = ready.size();
+  if (next != nullptr) ForecastWithAnswers(layer, w, *next, ready);
+  for (; run < demands.size(); run += ready.size()) {
     TROUPE_ASSIGN_OR_RETURN(ready, experts_.Take(/*wait=*/true));
     RunExperts(ready, nullptr);
   }
   return OkStatus();
 }
 
-void ForwardPass::MixAnswers(std::size_t token, const ExpertExtras& extras, float* out) const {
+void ForwardPass::MixAnswers(std::size_t token, const ExpertExtras& extras,
+                             std::span<const std::uint8_t> there, float* out) const {
   const std::size_t width = config_.width, top_k = config_.moe.routing.top_k;
   std::array<float, kMaxExpertsPerToken> weights;
   std::array<const float*, kMaxExpertsPerToken> answers;
   std::size_t answered = 0;
   for (std::size_t slot = token * top_k; slot < (token + 1) * top_k; ++slot) {
     const std::uint32_t expert = ws_.chosen[slot].expert;
-    if (expert == kNoExpert) continue;
+    if (expert == kNoExpert || (!there.empty() && there[expert] == 0)) continue;
     const float scale = extras.scale == nullptr ? config_.residual_scale : extras.scale[expert];
     weights[answered] = ws_.chosen[slot].weight * scale;
     answers[answered++] = ws_.expert_out + ws_.assignment_of[slot] * width;
@@ -272,7 +276,7 @@ void ForwardPass::CombineBesideDense(const LayerWeights& w) {
   ForRows(tokens_, [&](std::size_t t) {
     float* const answer = ws_.normed.Row(t);
     std::fill_n(answer, width, 0.0f);
-    MixAnswers(t, w.moe.extras, answer);
+    MixAnswers(t, w.moe.extras, {}, answer);
     RmsNorm(answer, norms.expert_answer, config_.norm_epsilon, answer, width);
     float* const dense = ws_.shared_out + t * width;
     RmsNorm(dense, norms.dense_answer, config_.norm_epsilon, dense, width);
@@ -281,20 +285,22 @@ void ForwardPass::CombineBesideDense(const LayerWeights& w) {
   AddToStream(ws_.normed.values, w.ffn_answer_norm);
 }
 
-void ForwardPass::Combine(const LayerWeights& w) {
-  const MoeConfig& moe = config_.moe;
+void ForwardPass::AddAnswers(std::size_t token, const MoeWeights& w,
+                             std::span<const std::uint8_t> there, float* stream) const {
   const std::size_t width = config_.width;
-  ForRows(tokens_, [&](std::size_t t) {
-    float* stream = ws_.stream + t * width;
-    MixAnswers(t, w.moe.extras, stream);
-    if (moe.shared_ff == 0) return;
-    const float* shared = ws_.shared_out + t * width;
-    if (moe.shared_gate) {
-      AddGated(ws_.shared_gate[t], shared, stream, width);
-    } else {
-      Axpy(config_.residual_scale, shared, stream, width);
-    }
-  });
+  MixAnswers(token, w.extras, there, stream);
+  if (config_.moe.shared_ff == 0) return;
+  const float* shared = ws_.shared_out + token * width;
+  if (config_.moe.shared_gate) {
+    AddGated(ws_.shared_gate[token], shared, stream, width);
+  } else {
+    Axpy(config_.residual_scale, shared, stream, width);
+  }
+}
+
+void ForwardPass::Combine(const LayerWeights& w) {
+  const std::size_t width = config_.width;
+  ForRows(tokens_, [&](std::size_t t) { AddAnswers(t, w.moe, {}, ws_.stream + t * width); });
 }
 
 void ForwardPass::RouterInputs(const LayerWeights& w) {
@@ -312,9 +318,12 @@ Status ForwardPass::ExpertBlock(std::uint32_t layer, const LayerWeights& w,
   RouterInputs(w);
   const std::uint32_t ahead = std::min(experts_.forecast_layers(), kMostLayersAhead);
   const std::size_t forecasts = std::min<std::size_t>(following.size(), ahead);
+  const LayerWeights* const later =
+      forecasts > 0 && experts_.forecasts_with_answers() ? &following.front() : nullptr;
+  const std::size_t early = later == nullptr ? forecasts : 0;
   // The last layer, too: forecasts of it are learned from.
   const bool tells = ahead > 0;
-  TROUPE_RETURN_IF_ERROR(Route(layer, w.moe, following.first(forecasts), tells));
+  TROUPE_RETURN_IF_ERROR(Route(layer, w.moe, following.first(early), tells));
   const TopExpertsParams& routing = config_.moe.routing;
   experts_.OnRouted(layer, {ws_.router, tokens_ * routing.experts},
                     {ws_.chosen, tokens_ * routing.top_k});
@@ -325,8 +334,8 @@ Status ForwardPass::ExpertBlock(std::uint32_t layer, const LayerWeights& w,
                 .input = ws_.normed.Of(tokens_),
                 .rows = ws_.assigned_token,
                 .first_row = ws_.first_assignment});
-  TellForecasts(layer, w.moe, following, forecasts, tells);
-  TROUPE_RETURN_IF_ERROR(RunChosen(w.moe, demands));
+  TellForecasts(layer, w.moe, later == nullptr ? following : following.first(0), early, tells);
+  TROUPE_RETURN_IF_ERROR(RunChosen(layer, w, demands, later));
   if (config_.moe.beside_dense) {
     CombineBesideDense(w);
   } else {

@@ -68,6 +68,9 @@ class ExpertSource {
 
   // Number of layers ahead whose gates it wants to hear in this pass.
   virtual std::uint32_t forecast_layers() const { return 0; }
+  // Whether it wants to hear the next layer's gate alone, and later: once the experts that Take
+  // gives first are computed, of the stream with their answers.
+  virtual bool forecasts_with_answers() const { return false; }
   // What this layer's gate and those of the next layers say of the stream as it is now: first this
   // layer's own, then of each layer that has experts from the next one on; empty if
   // forecast_layers() is 0. After Ask; the spans are valid during the calls.

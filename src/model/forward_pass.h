@@ -129,10 +129,24 @@ class ForwardPass {
   std::span<const ExpertDemand> Demands() const;
   void TellForecasts(std::uint32_t layer, const MoeWeights& w,
                      std::span<const LayerWeights> following, std::size_t forecasts, bool tells);
-  Status RunChosen(const MoeWeights& w, std::span<const ExpertDemand> demands);
+  // `next`: a layer whose gate is asked once the first answers are there, or null.
+  Status RunChosen(std::uint32_t layer, const LayerWeights& w,
+                   std::span<const ExpertDemand> demands, const LayerWeights* next);
   void RunExperts(std::span<const ReadyExpert> experts, const Mlp* shared);
   void RouterInputs(const LayerWeights& w);
-  void MixAnswers(std::size_t token, const ExpertExtras& extras, float* out) const;
+  // Of the experts that `there` marks, or of all if it is empty.
+  void MixAnswers(std::size_t token, const ExpertExtras& extras,
+                  std::span<const std::uint8_t> there, float* out) const;
+  // Theirs and the shared expert's, where experts do not stand beside a dense block.
+  void AddAnswers(std::size_t token, const MoeWeights& w, std::span<const std::uint8_t> there,
+                  float* stream) const;
+  // look_ahead.cc
+  void ForecastWithAnswers(std::uint32_t layer, const LayerWeights& w, const LayerWeights& next,
+                           std::span<const ReadyExpert> ready);
+  // The rows of a forecast, which are all of the pass, through a layer's attention.
+  void AttendAhead(std::uint32_t layer, const LayerWeights& w);
+  void AddAnswersBesideDense(std::size_t row, const LayerWeights& w,
+                             std::span<const std::uint8_t> there, float* stream);
   void QuantizeHidden(const Activations& hidden, std::span<const ReadyExpert> experts);
   void CopyAnswers(std::span<const ReadyExpert> experts);
   void Combine(const LayerWeights& w);

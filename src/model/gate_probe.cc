@@ -26,7 +26,8 @@ GateScores GateProbe::Ask(std::uint32_t layer, const float* rows, std::size_t to
   const Activations input = MakeActivations(normed_.data(), width, tokens, width,
                                             std::as_writable_bytes(std::span(codes_)));
   for (std::size_t t = 0; t < tokens; ++t) {
-    RmsNorm(rows + t * width, w.ffn_norm, config_.norm_epsilon, normed_.data() + t * width, width);
+    RmsNorm(rows + t * width, w.RouterNorm(), config_.norm_epsilon, normed_.data() + t * width,
+            width);
     if (input.groups != nullptr) QuantizeActivations(input, t, 1);
   }
   region_.Add(w.moe.router, input, {}, scores_.data(), experts);

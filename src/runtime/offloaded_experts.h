@@ -62,6 +62,7 @@ class OffloadedExperts final : public ExpertSource {
                 std::span<ExpertChoice> chosen) override;
   void Ask(const ExpertBatch& batch) override;
   std::uint32_t forecast_layers() const override { return flow_.forecast_layers(); }
+  bool forecasts_with_answers() const override { return flow_.forecasts_with_answers(); }
   void OnGateScores(std::uint32_t layer, const GateScores& said) override {
     flow_.OnGateScores(layer, said);
   }

@@ -26,7 +26,7 @@ double Migrator::SecondsPerRemoteCall() const {
   return std::max(0.0, remote_seconds_ / remote_assignments_ - local);
 }
 
-std::optional<double> Migrator::Consider(double now, ExpertMap& map) {
+std::optional<MigrationLoad> Migrator::Consider(double now, ExpertMap& map) {
   if (under_way_ || remote_assignments_ + local_assignments_ <= 0) return std::nullopt;
   Result<Placement> fresh = placer_->Place(problem_);
   if (!fresh.ok()) {
@@ -47,30 +47,33 @@ std::optional<double> Migrator::Consider(double now, ExpertMap& map) {
   record.loads = static_cast<std::uint32_t>(std::count_if(
       plan_.steps.begin(), plan_.steps.end(),
       [](const MigrationStep& step) { return step.kind == MigrationStep::Kind::kLoad; }));
+  adopted_ = records_.size();
   records_.push_back(record);
   next_step_ = 0;
   under_way_ = true;
   return Continue(now, map);
 }
 
-std::optional<double> Migrator::Loaded(double now, ExpertMap& map) {
+std::optional<MigrationLoad> Migrator::Loaded(double now, ExpertMap& map) {
   const MigrationStep& step = plan_.steps[next_step_++];
   map.Load(step.server, step.device, step.expert);
   return Continue(now, map);
 }
 
-std::optional<double> Migrator::Continue(double now, ExpertMap& map) {
+std::optional<MigrationLoad> Migrator::Continue(double now, ExpertMap& map) {
   for (; next_step_ < plan_.steps.size(); ++next_step_) {
     const MigrationStep& step = plan_.steps[next_step_];
     if (step.kind == MigrationStep::Kind::kLoad) {
-      return static_cast<double>(problem_.experts.BytesOf(step.expert)) /
-             problem_.servers[step.server].devices[step.device].load_bytes_per_second;
+      return MigrationLoad{.server = step.server,
+                           .device = step.device,
+                           .expert = step.expert,
+                           .bytes = problem_.experts.BytesOf(step.expert)};
     }
     map.Drop(step.server, step.device, step.expert);
   }
   under_way_ = false;
   placement_ = plan_.result;
-  records_.back().finished_seconds = now;
+  records_[adopted_].finished_seconds = now;
   Forget();
   return std::nullopt;
 }

@@ -1,6 +1,7 @@
 // The scheduler of D6 inside the simulation: counts what was activated and what calls cost since
 // the last change, asks the placer every interval, and, if Eq. 4 says so, carries out the steps one
-// after another, loads taking their time. Serving goes on meanwhile.
+// after another. What a load takes, and takes from serving, which goes on meanwhile, is the
+// simulation's part.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,12 @@
 #include "sim/simulation.h"
 
 namespace troupe {
+
+struct MigrationLoad {
+  std::uint32_t server = 0, device = 0;  // of the server
+  ExpertIndex expert = 0;
+  std::uint64_t bytes = 0;
+};
 
 class Migrator {
  public:
@@ -39,12 +46,15 @@ class Migrator {
   // A remote (token, expert) pair more than a local one, on average since the last change.
   double SecondsPerRemoteCall() const;
 
-  // Both return after how long the next load will be done, if one begins.
-  std::optional<double> Consider(double now, ExpertMap& map);
-  std::optional<double> Loaded(double now, ExpertMap& map);
+  // Both return the next load, if one is due; Loaded is called when it is done.
+  std::optional<MigrationLoad> Consider(double now, ExpertMap& map);
+  std::optional<MigrationLoad> Loaded(double now, ExpertMap& map);
+  // What the load under way took.
+  void NoteFetched(double seconds) { records_[adopted_].fetching_seconds += seconds; }
+  void NoteLoading(double seconds) { records_[adopted_].loading_seconds += seconds; }
 
  private:
-  std::optional<double> Continue(double now, ExpertMap& map);
+  std::optional<MigrationLoad> Continue(double now, ExpertMap& map);
   void Forget();
 
   MigrationSetup setup_;
@@ -55,6 +65,7 @@ class Migrator {
   std::vector<MigrationRecord> records_;
   MigrationPlan plan_;
   std::size_t next_step_ = 0;
+  std::size_t adopted_ = 0;  // the record of the plan
   bool under_way_ = false;
   double local_assignments_ = 0, local_jobs_ = 0, local_seconds_ = 0;
   double remote_assignments_ = 0, remote_seconds_ = 0;

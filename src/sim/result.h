@@ -94,6 +94,8 @@ struct MigrationRecord {
   MigrationDecision decision;
   std::uint32_t loads = 0, staged = 0, undone = 0;
   double finished_seconds = 0;
+  // That experts took on links, and then devices to load them: of those that have come.
+  double fetching_seconds = 0, loading_seconds = 0;
 };
 
 struct SimulationResult {

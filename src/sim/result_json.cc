@@ -69,7 +69,9 @@ Json MigrationsToJson(const SimulationResult& result) {
                           {"loads", record.loads},
                           {"staged", record.staged},
                           {"undone", record.undone},
-                          {"finished_s", record.finished_seconds}});
+                          {"finished_s", record.finished_seconds},
+                          {"fetching_s", record.fetching_seconds},
+                          {"loading_s", record.loading_seconds}});
   }
   return migrations;
 }

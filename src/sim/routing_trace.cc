@@ -45,6 +45,25 @@ Status Validate(const RoutingTrace& trace) {
   return OkStatus();
 }
 
+RoutingTrace HalfOf(const RoutingTrace& trace, std::size_t first) {
+  RoutingTrace half{.layers = trace.layers, .experts = trace.experts, .top_k = trace.top_k};
+  for (std::size_t i = first; i < trace.sequence_starts.size(); i += 2) {
+    half.sequence_starts.push_back(half.tokens);
+    half.tokens += trace.SequenceLength(i);
+    if (!trace.answer_tokens.empty()) half.answer_tokens.push_back(trace.answer_tokens[i]);
+  }
+  half.ids.reserve(std::size_t{half.layers} * half.tokens * half.top_k);
+  for (std::uint32_t l = 0; l < trace.layers; ++l) {
+    for (std::size_t i = first; i < trace.sequence_starts.size(); i += 2) {
+      const std::size_t at = std::size_t{l} * trace.tokens + trace.sequence_starts[i];
+      const auto chosen = std::span(trace.ids).subspan(
+          at * trace.top_k, std::size_t{trace.SequenceLength(i)} * trace.top_k);
+      half.ids.insert(half.ids.end(), chosen.begin(), chosen.end());
+    }
+  }
+  return half;
+}
+
 std::vector<double> ActivationsPerToken(const RoutingTrace& trace) {
   std::vector<double> frequencies(static_cast<std::size_t>(trace.layers) * trace.experts, 0);
   for (std::uint32_t l = 0; l < trace.layers; ++l) {

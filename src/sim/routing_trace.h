@@ -38,6 +38,10 @@ Status Validate(const RoutingTrace& trace);
 // How often each expert was chosen a token, by ExpertIndex.
 std::vector<double> ActivationsPerToken(const RoutingTrace& trace);
 
+// Of its sequences those of even number (0) or of odd number (1): to learn from some what the
+// others are served by. REQUIRES: it has one of them.
+RoutingTrace HalfOf(const RoutingTrace& trace, std::size_t first);
+
 // Tokens that choose independently of each other by such frequencies ([layer][expert], any unit):
 // for models whose routing was published as counts only.
 RoutingTrace DrawTrace(const std::vector<std::vector<double>>& frequencies, std::uint32_t top_k,

@@ -73,6 +73,13 @@ Serving ReadServing(const JsonValue& json) {
   json.Fail("\"together\", \"alone\" or \"redirected\"");
 }
 
+MigrationLoads ReadLoads(const JsonValue& json) {
+  if (json.String() == "beside") return MigrationLoads::kBeside;
+  if (json.String() == "devices") return MigrationLoads::kDevices;
+  if (json.String() == "links") return MigrationLoads::kLinks;
+  json.Fail("\"beside\", \"devices\" or \"links\"");
+}
+
 class ScenarioReader {
  public:
   ScenarioReader(const std::string& path, const ScenarioOptions& options)
@@ -104,6 +111,8 @@ class ScenarioReader {
   std::map<std::string, std::uint32_t> traces_;
   std::map<std::string, std::vector<RecordedRequest>> requests_;  // by path, each file read once
   std::vector<std::uint32_t> statistics_;  // traces that the placement assumes; empty: the users'
+  // What the placement knows of each trace, where users have the other half; empty: all of it.
+  std::vector<RoutingTrace> known_;
 };
 
 RoutingTrace ScenarioReader::ReadTrace(const JsonValue& json) {
@@ -214,9 +223,18 @@ void ScenarioReader::ReadUsers(const JsonValue& json) {
 }
 
 void ScenarioReader::ReadPlacement(const JsonValue& json) {
-  json.AllowOnly({"method", "seed", "statistics"});
+  json.AllowOnly({"method", "seed", "statistics", "held_out"});
   scenario_.method = json.At("method").String();
   if (json.Has("seed")) scenario_.options.seed = json.At("seed").Count(0, ~std::uint64_t{0});
+  if (json.Has("held_out") && json.At("held_out").Flag()) {
+    for (RoutingTrace& trace : scenario_.setup.traces) {
+      if (trace.sequence_starts.size() < 2) {
+        json.At("held_out").Fail("false, or traces of two sequences and more");
+      }
+      known_.push_back(HalfOf(trace, 0));
+      trace = HalfOf(trace, 1);
+    }
+  }
   if (!json.Has("statistics")) return;
   const JsonValue statistics = json.At("statistics");
   if (!statistics.IsArray() || statistics.size() == 0) statistics.Fail("an array of traces");
@@ -226,8 +244,9 @@ void ScenarioReader::ReadPlacement(const JsonValue& json) {
 }
 
 void ScenarioReader::ReadMigration(const JsonValue& json) {
-  json.AllowOnly({"interval_s", "method"});
+  json.AllowOnly({"interval_s", "method", "loads"});
   scenario_.setup.migration.interval_s = json.At("interval_s").Number();
+  if (json.Has("loads")) scenario_.setup.migration.loads = ReadLoads(json.At("loads"));
   scenario_.setup.migration.placer =
       json.Has("method") ? json.At("method").String() : scenario_.method;
 }
@@ -246,11 +265,12 @@ void ScenarioReader::DeriveStatistics() {
   model.costs = setup.costs;
   model.sharing = setup.sharing;
   std::vector<std::vector<double>> per_token;
-  for (const RoutingTrace& trace : setup.traces) per_token.push_back(ActivationsPerToken(trace));
+  const std::vector<RoutingTrace>& known = known_.empty() ? setup.traces : known_;
+  for (const RoutingTrace& trace : known) per_token.push_back(ActivationsPerToken(trace));
   for (std::uint32_t n = 0; n < setup.problem.server_count(); ++n) {
     const ServerUsers& users = setup.workload.users[n];
     const UserPhase& phase = users.phases.front();
-    const RoutingTrace& trace = setup.traces[phase.trace];
+    const RoutingTrace& trace = known[phase.trace];
     const std::uint32_t answers =
         std::accumulate(trace.answer_tokens.begin(), trace.answer_tokens.end(), 0u);
     double input = static_cast<double>(trace.tokens - answers) /

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "io/read_whole.h"
@@ -99,6 +100,48 @@ TEST(ScenarioTest, DerivesWhatThePlacementHasToKnow) {
   EXPECT_NEAR(sum, 6 * (65.75 + 2) / 3, 1e-9);
 }
 
+TEST(TraceFileTest, AHalfHasEverySecondSequenceWithWhatItChose) {
+  const RoutingTrace trace = ReadRoutingTrace(kData + "intent.meta.json").value();
+  std::vector<double> both(trace.layers * trace.experts);
+  std::uint32_t tokens = 0;
+  for (const std::size_t first : {0u, 1u}) {
+    const RoutingTrace half = HalfOf(trace, first);
+    ASSERT_TRUE(Validate(half).ok());
+    ASSERT_EQ(half.sequence_starts.size(), 2u);
+    tokens += half.tokens;
+    for (std::size_t i = 0; i < 2; ++i) {
+      ASSERT_EQ(half.SequenceLength(i), trace.SequenceLength(2 * i + first));
+      for (std::uint32_t t = 0; t < half.SequenceLength(i); ++t) {
+        EXPECT_TRUE(std::ranges::equal(half.Chosen(3, half.sequence_starts[i] + t),
+                                       trace.Chosen(3, trace.sequence_starts[2 * i + first] + t)));
+      }
+    }
+    const std::vector<double> of_half = ActivationsPerToken(half);
+    for (std::size_t e = 0; e < both.size(); ++e) both[e] += of_half[e] * half.tokens;
+  }
+  EXPECT_EQ(tokens, trace.tokens);
+  const std::vector<double> all = ActivationsPerToken(trace);
+  for (std::size_t e = 0; e < both.size(); ++e) EXPECT_NEAR(both[e], all[e] * tokens, 1e-6);
+}
+
+TEST(ScenarioTest, HeldOutPromptsAreServedWithWhatTheOthersSayOfThem) {
+  const Scenario scenario = Load({.set = {"/placement/held_out=true"}});
+  const Scenario all = Load();
+  const RoutingTrace whole = ReadRoutingTrace(kData + "intent.meta.json").value();
+  const RoutingTrace learned = HalfOf(whole, 0), served = HalfOf(whole, 1);
+  // Of server C, whose users have this trace: nothing of what it serves is in its statistics.
+  const std::uint32_t trace = scenario.setup.workload.users[2].phases.front().trace;
+  EXPECT_EQ(scenario.setup.traces[trace].ids, served.ids);
+  const double per_second = (static_cast<double>(learned.tokens) / 2 + 2) / 3;
+  const std::vector<double> expected = ActivationsPerToken(learned);
+  const auto& activations = scenario.setup.problem.servers[2].activations;
+  ASSERT_EQ(activations.size(), expected.size());
+  for (std::size_t e = 0; e < expected.size(); ++e) {
+    EXPECT_NEAR(activations[e], expected[e] * per_second, 1e-9);
+  }
+  EXPECT_NE(activations, all.setup.problem.servers[2].activations);
+}
+
 TEST(ScenarioTest, RunsTheSameWayEveryTimeWithEachMethod) {
   for (const std::string_view method : PlacerNames()) {
     const auto record = [&] {
@@ -192,6 +235,9 @@ TEST(ScenarioTest, ErrorsSayWhereAndWhatWasExpected) {
       HasSubstr("users[0].phases[0].mean_interval_s: 0, expected above 0 and at most 1000000"));
   EXPECT_THAT(message("/users/2/phases/0/mean_interval_s=1e9"),
               HasSubstr("users[2].phases[0].mean_interval_s: 1000000000.0"));
+  EXPECT_THAT(message("/migration/loads=\"free\""),
+              HasSubstr("migration.loads: \"free\", expected \"beside\", \"devices\" or"));
+  EXPECT_THAT(message("/placement/held_out=1"), HasSubstr("placement.held_out: 1, expected true"));
   EXPECT_THAT(message("/disks=[]"), HasSubstr("disks: [], expected an array of disks"));
   EXPECT_THAT(message(R"(/disks=[{"bytes_per_s": 0}])"),
               HasSubstr("disks[0].bytes_per_s: 0, expected a positive number"));

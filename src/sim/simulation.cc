@@ -92,16 +92,14 @@ void SimulationRun::Handle(const SimEvent& event) {
       return Wake(event.subject, event.detail);
     case kMigrationTime:
       events_.Add(events_.now() + setup_.migration.interval_s, kMigrationTime, 0);
-      return AwaitLoad(migrator_.Consider(events_.now(), map_));
+      return BeginMove(migrator_.Consider(events_.now(), map_));
     case kMigrationLoad:
-      return AwaitLoad(migrator_.Loaded(events_.now(), map_));
+      return BeginMove(migrator_.Loaded(events_.now(), map_));
+    case kFetched:
+      return EndFetch(event.subject);
     default:
       TROUPE_CHECK(false);
   }
-}
-
-void SimulationRun::AwaitLoad(std::optional<double> seconds) {
-  if (seconds) events_.Add(events_.now() + *seconds, kMigrationLoad, 0);
 }
 
 Result<SimulationResult> Simulate(const SimulationSetup& setup,

@@ -36,10 +36,18 @@ enum class Serving {
   kAloneRedirected,  // the same, and prompts go where the fewest are
 };
 
+// What loads for a migration take from serving.
+enum class MigrationLoads {
+  kBeside,   // nothing: each host's memory has every expert, and copies go on beside computing
+  kDevices,  // the time of the device, which computes nothing meanwhile
+  kLinks,    // that, and of the links before: experts come from servers that hold them
+};
+
 struct MigrationSetup {
   double interval_s = 0;  // 0: the placement stays
   std::string placer = "dancemoe";
   PlacerOptions options;
+  MigrationLoads loads = MigrationLoads::kBeside;
 };
 
 struct SimulationSetup {

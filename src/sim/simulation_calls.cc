@@ -14,6 +14,7 @@ void SimulationRun::StartCall(std::uint32_t prompt, const ExpertWork::Visit& vis
   call.home = prompts_[prompt].server;
   call.assignments = visit.assignments;
   call.returning = false;
+  call.moves = false;
   call.life = losses_.LifeOf(visit.host);
   call.home_life = losses_.LifeOf(call.home);
   call.own = std::move(own);
@@ -59,6 +60,9 @@ void SimulationRun::EndTransfer(std::uint32_t id, std::uint32_t version) {
   links_.ReleaseIfIdle(id);
   Call& call = calls_[ended];
   if (--call.links > 0) return;
+  if (call.moves) {
+    return events_.Add(events_.now() + links_.Latency(call.home, call.host), kFetched, ended);
+  }
   const double arrives =
       events_.now() + (call.returning ? links_.Latency(call.host, call.home)
                                       : links_.Latency(call.home, call.host) +

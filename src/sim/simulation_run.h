@@ -1,7 +1,8 @@
 // One run of the simulator (simulation.h): its state, its events and what each of them does. What a
 // server's prompts wait for is in simulation_queues.cc, the passes of a prompt in
-// simulation_layers.cc, calls of experts on other servers in simulation_calls.cc, and what servers
-// with disks of their own do otherwise in simulation_disks.cc.
+// simulation_layers.cc, calls of experts on other servers in simulation_calls.cc, what servers with
+// disks of their own do otherwise in simulation_disks.cc, and how experts move in
+// simulation_moves.cc.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +43,7 @@ class SimulationRun {
     kUnanswered,     // subject: call, whose host was lost
     kMigrationTime,  // the interval is over
     kMigrationLoad,  // an expert has been loaded
+    kFetched,        // subject: call, which brings an expert that moves
     kLoss,           // subject: server
     kLossNoticed,    // subject: server
     kReturn,         // subject: server
@@ -67,6 +69,7 @@ class SimulationRun {
     std::uint32_t outstanding = 0;
     std::uint32_t assignments = 0;
     bool returning = false;
+    bool moves = false;       // an expert, from its home to its host
     std::uint32_t links = 0;  // that its transfer has not passed yet
     std::uint32_t life = 0;   // of the host, when it was called
     std::uint32_t home_life = 0;
@@ -97,7 +100,12 @@ class SimulationRun {
   };
 
   void Handle(const SimEvent& event);
-  void AwaitLoad(std::optional<double> seconds);
+
+  // Experts that move.
+  void BeginMove(const std::optional<MigrationLoad>& load);
+  std::optional<std::uint32_t> SourceOf(const MigrationLoad& load) const;
+  void EndFetch(std::uint32_t call);
+  void LoadMoved();
 
   // Who works on a prompt.
   void DrawArrival(std::uint32_t server);
@@ -165,6 +173,7 @@ class SimulationRun {
   std::vector<Own> own_;                // by server; none: they have no disks of their own
   LinkPool links_;
   Migrator migrator_;
+  MigrationLoad moving_;  // under way, one after the other
   Losses losses_;
   std::optional<std::uint32_t> spared_;  // as it was the last one; it may be lost again later
   std::vector<Server> servers_;

@@ -286,6 +286,45 @@ TEST(SimulationTest, MovesWhenTheCallsThatItSavesHaveCostMoreThanMoving) {
   }
 }
 
+// A move at 3 s, of one byte: 0.1 s into the device, and before that 0.4 s and 5 ms on the link.
+TEST(SimulationTest, LoadsOfAMoveTakeTheTimeOfDevicesAndLinksFromServing) {
+  const auto run = [](MigrationLoads loads) {
+    SimulationSetup setup = OneCallAway();
+    setup.problem.links.usual.bytes_per_second = 2.5;
+    for (int i = 0; i < 30; ++i) {
+      setup.workload.users[0].recorded.push_back({.seconds = 0.05 + 0.1 * i});
+    }
+    setup.workload.users[0].recorded.push_back({.seconds = 3.05});
+    setup.workload.users[0].recorded.push_back({.seconds = 60});
+    setup.workload.prompts = 32;
+    setup.migration.interval_s = 1.5;
+    setup.migration.loads = loads;
+    return Simulate(setup).value();
+  };
+  const SimulationResult beside = run(MigrationLoads::kBeside);
+  const SimulationResult devices = run(MigrationLoads::kDevices);
+  const SimulationResult links = run(MigrationLoads::kLinks);
+  for (const SimulationResult* result : {&beside, &devices, &links}) {
+    ASSERT_GE(result->migrations.size(), 2u);
+    ASSERT_TRUE(result->migrations[1].decision.adopt);
+    EXPECT_NEAR(result->migrations[1].loading_seconds, 0.1, 1e-9);
+  }
+  EXPECT_NEAR(beside.migrations[1].finished_seconds, 3.1, 1e-9);
+  EXPECT_EQ(beside.servers[0].remote, 31u);
+  EXPECT_NEAR(beside.servers[0].latency.greatest(), 0.011, 1e-3);
+  // The prompt of 3.05 s waits for the device, and then finds the expert at home.
+  EXPECT_NEAR(devices.migrations[1].finished_seconds, 3.1, 1e-9);
+  EXPECT_EQ(devices.migrations[1].fetching_seconds, 0);
+  EXPECT_EQ(devices.servers[0].remote, 30u);
+  EXPECT_NEAR(devices.servers[0].latency.greatest(), 0.051, 1e-3);
+  EXPECT_NEAR(devices.servers[0].busy_seconds - beside.servers[0].busy_seconds, 0.1, 1e-9);
+  // Nobody's calls have bytes here, so the link is the move's alone.
+  EXPECT_NEAR(links.migrations[1].fetching_seconds, 0.405, 1e-9);
+  EXPECT_NEAR(links.migrations[1].finished_seconds, 3.505, 1e-9);
+  EXPECT_EQ(links.servers[1].bytes_sent - beside.servers[1].bytes_sent, 1);
+  EXPECT_EQ(links.servers[0].remote, 31u);
+}
+
 TEST(SimulationTest, WhatWasCountedBeforeAMoveDoesNotHoldUpTheNext) {
   // 35 prompts want expert 1, then 45 expert 0: more, but not enough more to pay for a move if the
   // first 30, which paid for the one before, still counted.

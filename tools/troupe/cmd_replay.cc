@@ -66,6 +66,13 @@ class ReplayCommand final : public Command {
              "Numbers of first layers whose experts are kept before those of other layers (0)")
         .SeparatedBy(',')
         .Type("N,N,…");
+    options
+        .Add("--floor", floors_,
+             "With --cache-share global: percent of an even part of the cache that a layer keeps, "
+             "whatever the others load (0)")
+        .SeparatedBy(',')
+        .Between(0.0, 100.0)
+        .Type("P,P,…");
     options.Add("--spare", spare_, "Slots that belong to no layer's part of the cache (0)")
         .Type("N");
     options.AddFlag("--as-recorded", as_recorded_,
@@ -104,6 +111,10 @@ class ReplayCommand final : public Command {
     if (as_recorded_ &&
         (!policies_.empty() || !shares_.empty() || !slots_.empty() || substitution_.asked())) {
       return InvalidArgument("--as-recorded takes no --policy, --budget, --slots or --substitute");
+    }
+    if (per_layer_ && floors_ != std::vector<double>{0}) {
+      return InvalidArgument(
+          "--floor needs --cache-share global: with a part for each layer nobody takes of it");
     }
     TROUPE_RETURN_IF_ERROR(substitution_.CheckUsage());
     const bool only_optimum = !policies_.empty() && std::ranges::all_of(policies_, [](auto& name) {
@@ -172,14 +183,18 @@ class ReplayCommand final : public Command {
                           .spare = spare_,
                           .shallow = shallow,
                           .governed = governed_};
-          if (policy == "optimum") {  // it is one of demand alone, and of exact answers
+          // It is one of demand alone, of exact answers, and of a pool without a floor.
+          if (policy == "optimum") {
             spec.predictor = "none";
             if (predictor == predictors_.front()) add(spec);
             continue;
           }
           for (const std::string& substitution : substitution_.specs()) {
             spec.substitution = substitution;
-            add(spec);
+            for (const double floor : floors_) {
+              spec.floor = floor / 100;
+              add(spec);
+            }
           }
         }
       }
@@ -262,6 +277,7 @@ class ReplayCommand final : public Command {
   std::vector<double> shares_;
   std::vector<std::uint32_t> slots_;
   std::vector<std::uint32_t> shallow_ = {0};
+  std::vector<double> floors_ = {0};
   std::uint32_t spare_ = 0, group_ = 0;
   bool per_layer_ = true, governed_ = true, as_recorded_ = false;
   std::size_t threads_ = 0;

@@ -75,13 +75,17 @@ LineChart LoadChart(const ReplayReport& report) {
 }
 
 LineChart StallChart(const ReplayReport& report) {
-  return OverBudgets(
+  LineChart chart = OverBudgets(
       report,
       {.title = "Waiting for loads",
        .subtitle = "with the link and the speed of computing that were given",
        .y_label = "ms a token",
        .y_least = 0.0},
       [](const ReplayOutcome& o) { return 1e3 * PerToken(o.result.stall_seconds, o.result); });
+  std::erase_if(chart.series, [](const LineSeries& series) {
+    return series.name.starts_with("optimum");  // it has no time
+  });
+  return chart;
 }
 
 LineChart ReplacedChart(const ReplayReport& report) {

@@ -19,6 +19,7 @@ std::string VariantOf(const ReplaySpec& spec) {
     variant += variant.empty() ? part : ", " + part;
   };
   if (spec.shallow > 0) add(fmt::format("shallow {}", spec.shallow));
+  if (spec.floor > 0) add(fmt::format("floor {:g} %", 100 * spec.floor));
   if (spec.predictor != "none") add(spec.predictor);
   if (spec.substitution != "exact") add(spec.substitution);
   return variant;
@@ -81,7 +82,9 @@ std::string Row(const ReplayReport& report, const ReplayOutcome& outcome) {
     row += fmt::format(" {:>12}",
                        ToString(Bytes(static_cast<std::uint64_t>(BytesPerToken(report, r)))));
   }
-  if (report.timed) {
+  if (report.timed && outcome.spec.policy == "optimum") {
+    row += fmt::format(" {:>10} {:>9} {:>10}", "", "", "");
+  } else if (report.timed) {
     row +=
         fmt::format(" {:>10.3f} {:>9.3f} {:>10.1f}", 1e3 * PerToken(r.Time().overlapped_seconds, r),
                     1e3 * PerToken(r.stall_seconds, r),
@@ -141,7 +144,8 @@ Json ToJson(const ReplayReport& report, const ReplayOutcome& outcome) {
   Json json = {{"policy", spec.policy},       {"predictor", spec.predictor},
                {"slots", spec.slots},         {"share", ShareOf(report, spec)},
                {"per_layer", spec.per_layer}, {"shallow", spec.shallow},
-               {"spare", spec.spare},         {"substitution", spec.substitution}};
+               {"spare", spec.spare},         {"substitution", spec.substitution},
+               {"floor", spec.floor}};
   json["hit_rate"] = r.all.HitRate();
   if (const ReplayOutcome* optimum = OptimumOf(report, spec)) {
     json["below_optimum"] = optimum->result.all.HitRate() - r.all.HitRate();
@@ -153,7 +157,7 @@ Json ToJson(const ReplayReport& report, const ReplayOutcome& outcome) {
   json["elsewhere"] = r.elsewhere;
   json["loads_per_token"] = PerToken(static_cast<double>(r.loads), r);
   if (report.expert_bytes > 0) json["bytes_per_token"] = BytesPerToken(report, r);
-  if (report.timed) {
+  if (report.timed && spec.policy != "optimum") {
     json["stall_s_per_token"] = PerToken(r.stall_seconds, r);
     json["compute_s_per_token"] = PerToken(r.compute_seconds, r);
     json["time"] = ToJson(r.Time());

@@ -1,6 +1,6 @@
-// The offline optimum (Belady): knows every expert that will be asked for and gives up the one
-// whose next use lies farthest ahead. No policy without that knowledge hits more often, so it is
-// what the others are measured against on a recorded run.
+// Belady's rule as a policy: knows every expert that will be asked for and gives up the one whose
+// next use lies farthest ahead. Of asks that come one at a time it is the offline optimum; what the
+// optimum of passes is, which ask for many at once, is pass_optimum.h's part.
 #pragma once
 
 #include <cstdint>

@@ -61,6 +61,8 @@ struct CacheShape {
   std::vector<std::uint32_t> quotas;  // a number a layer, or empty: all layers are one pool
   // That are under way at once: a policy that keeps a history keeps one of each.
   std::uint32_t sequences = 1;
+  // Of one pool: a layer that holds no more than so many loses none of them to others.
+  std::uint32_t floor = 0;
 };
 
 // "lru", "lfu", "arc", "echo", "score": those that need no knowledge of the future.

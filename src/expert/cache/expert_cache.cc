@@ -33,6 +33,7 @@ ExpertCache::ExpertCache(CacheShape shape, std::unique_ptr<EvictionPolicy> polic
       layer_hits_(shape_.grid.layers) {
   TROUPE_CHECK(shape_.slots > 0);
   TROUPE_CHECK(shape_.quotas.empty() || shape_.quotas.size() == shape_.grid.layers);
+  TROUPE_CHECK(shape_.quotas.empty() || shape_.floor == 0);
   // From the back, so that slots are handed out from the first on.
   std::iota(free_.rbegin(), free_.rend(), 0u);
 }
@@ -180,8 +181,29 @@ std::optional<ExpertId> ExpertCache::ChooseAnywhere() {
   return ChooseGathered();
 }
 
+std::optional<ExpertId> ExpertCache::ChooseAboveFloor(std::optional<std::uint32_t> wanted) {
+  const auto may_lose = [&](std::uint32_t layer) {
+    return layer == wanted || held_[layer] > shape_.floor;
+  };
+  if (!policy_->keeps_order()) {
+    candidates_.clear();
+    for (std::uint32_t layer = 0; layer < shape_.grid.layers; ++layer) {
+      if (may_lose(layer)) GatherEvictable(layer);
+    }
+    return ChooseGathered();
+  }
+  may_go_ = evictable_;
+  for (std::uint32_t layer = 0; layer < shape_.grid.layers; ++layer) {
+    const auto first = may_go_.begin() + static_cast<std::ptrdiff_t>(shape_.grid.Index({layer, 0}));
+    if (!may_lose(layer)) std::fill_n(first, shape_.grid.experts, std::uint8_t{0});
+  }
+  return policy_->FirstToGo(std::nullopt, may_go_);
+}
+
 std::optional<ExpertId> ExpertCache::ChooseVictim(ExpertId wanted) {
-  if (shape_.quotas.empty()) return ChooseAnywhere();
+  if (shape_.quotas.empty()) {
+    return shape_.floor == 0 ? ChooseAnywhere() : ChooseAboveFloor(wanted.layer);
+  }
   // Another layer above its quota gives first.
   if (const auto victim = ChooseInExcess(wanted.layer)) return victim;
   // A layer that holds something waits for its own rather than rob one that is within its quota.
@@ -192,6 +214,8 @@ std::optional<ExpertId> ExpertCache::ChooseVictim(ExpertId wanted) {
 std::optional<ExpertId> ExpertCache::ChooseToShrink() {
   if (!shape_.quotas.empty()) {
     if (const auto victim = ChooseInExcess(std::nullopt)) return victim;
+  } else if (shape_.floor > 0) {
+    if (const auto victim = ChooseAboveFloor(std::nullopt)) return victim;
   }
   return ChooseAnywhere();
 }

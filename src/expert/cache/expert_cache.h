@@ -6,7 +6,7 @@
 //
 // Slots are shared by all layers. With a quota for each layer, a layer may hold more than its quota
 // while slots are free, and is the first to lose them again; without quotas all layers are one
-// pool.
+// pool, in which each may have a floor that others cannot push it below.
 #pragma once
 
 #include <troupe/usage.h>
@@ -147,6 +147,8 @@ class ExpertCache {
   void MoveBelow(std::uint32_t slots, Resized& resized);
   std::optional<ExpertId> ChooseInLayer(std::uint32_t layer);
   std::optional<ExpertId> ChooseAnywhere();
+  // Of the layer itself, or of those that hold more than the floor.
+  std::optional<ExpertId> ChooseAboveFloor(std::optional<std::uint32_t> wanted);
   void GatherEvictable(std::uint32_t layer);
   void SetEvictable(ExpertId id, bool evictable) {
     evictable_[shape_.grid.Index(id)] = evictable ? 1 : 0;
@@ -163,6 +165,7 @@ class ExpertCache {
   std::vector<std::uint32_t> held_;
   std::vector<std::uint32_t> free_;
   std::vector<ExpertId> candidates_;                             // of the choice under way
+  std::vector<std::uint8_t> may_go_;                             // the same, by grid index
   std::vector<std::pair<std::uint32_t, std::uint32_t>> excess_;  // of the choice under way
   CacheStats stats_;
   std::vector<LayerHits> layer_hits_;

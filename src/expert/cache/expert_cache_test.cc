@@ -76,6 +76,27 @@ TEST(ExpertCacheTest, LowCopiesAreDroppedAtOnceButForPinnedOnes) {
   EXPECT_EQ(cache.held(1), 2u);
 }
 
+// By a policy that keeps an order, and by one that compares candidates.
+TEST(ExpertCacheTest, OthersPushNoLayerBelowTheFloorOfThePool) {
+  for (const char* policy : {"lru", "lfu"}) {
+    const CacheShape shape{.grid = kGrid, .slots = 6, .quotas = {}, .floor = 2};
+    ExpertCache cache(shape, MakeEvictionPolicy(policy, shape).value());
+    for (const std::uint32_t layer : {0u, 1u}) {
+      for (std::uint32_t e = 0; e < 3; ++e) Bring(cache, {layer, e});
+    }
+    // They were asked for longest ago, and least often: only one of each layer may go all the same.
+    for (std::uint32_t e = 0; e < 6; ++e) Bring(cache, {2, e});
+    EXPECT_EQ(cache.held(0), 2u) << policy;
+    EXPECT_EQ(cache.held(1), 2u) << policy;
+    EXPECT_EQ(cache.held(2), 2u) << policy;
+    // Its own ones a layer may always give up.
+    EXPECT_TRUE(Bring(cache, {0, 5}).has_value());
+    EXPECT_EQ(cache.held(0), 2u) << policy;
+    // Fewer slots than all floors leave what there is.
+    EXPECT_EQ(cache.Resize(3).evicted.size(), 3u) << policy;
+  }
+}
+
 TEST(ExpertCacheTest, NoTwoExpertsShareASlot) {
   ExpertCache cache = Cache(4);
   std::set<std::uint32_t> slots;

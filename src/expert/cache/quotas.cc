@@ -21,6 +21,10 @@ std::vector<std::uint32_t> EvenQuotas(const ExpertGrid& grid, std::uint32_t firs
   return ShallowQuotas(grid, first_layer, slots, spare, 0);
 }
 
+std::uint32_t FloorOf(std::uint32_t layers, std::uint32_t slots, double share) {
+  return static_cast<std::uint32_t>(share * slots / layers + 1e-9);
+}
+
 std::vector<std::uint32_t> ShallowQuotas(const ExpertGrid& grid, std::uint32_t first_layer,
                                          std::uint32_t slots, std::uint32_t spare,
                                          std::uint32_t shallow) {

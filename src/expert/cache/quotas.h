@@ -15,6 +15,9 @@ namespace troupe {
 std::vector<std::uint32_t> EvenQuotas(const ExpertGrid& grid, std::uint32_t first_layer,
                                       std::uint32_t slots, std::uint32_t spare);
 
+// Of one pool: what a layer keeps whatever the others load, as a share of the even one.
+std::uint32_t FloorOf(std::uint32_t layers, std::uint32_t slots, double share);
+
 // Fate's shallow-favouring shares: the first `shallow` layers with experts are filled first, one
 // after the other and each fully, as far as slots go; the others share the rest evenly.
 std::vector<std::uint32_t> ShallowQuotas(const ExpertGrid& grid, std::uint32_t first_layer,

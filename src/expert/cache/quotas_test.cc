@@ -20,6 +20,17 @@ TEST(EvenQuotasTest, SharesWhatIsNotSpareAmongLayersWithExperts) {
   EXPECT_THAT(EvenQuotas(kQuotaGrid, 0, 2, 5), ElementsAre(0, 0, 0, 0));
 }
 
+TEST(FloorTest, IsAShareOfWhatEachLayerWouldHaveAndFitsIntoTheSlots) {
+  EXPECT_EQ(FloorOf(4, 12, 0), 0u);
+  EXPECT_EQ(FloorOf(4, 12, 0.5), 1u);
+  EXPECT_EQ(FloorOf(4, 12, 1), 3u);
+  for (std::uint32_t slots = 1; slots < 40; ++slots) {
+    for (const double share : {0.1, 0.25, 0.5, 0.75, 1.0}) {
+      EXPECT_LE(7 * FloorOf(7, slots, share), slots);
+    }
+  }
+}
+
 TEST(ShallowQuotasTest, FillsShallowLayersFullyAndSharesTheRest) {
   // (14 - 1 x 6) / 3
   EXPECT_THAT(ShallowQuotas(kQuotaGrid, 0, 14, 0, 1), ElementsAre(6, 3, 3, 2));

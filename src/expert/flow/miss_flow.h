@@ -90,6 +90,7 @@ class MissFlow {
   void GiveAway(DemandId id, std::uint32_t expert) { answers_.GiveAway(At(id), expert); }
 
   std::uint32_t forecast_layers() const { return drafts() ? 0 : prefetch_->forecast_layers(); }
+  bool forecasts_with_answers() const { return prefetch_->forecasts_with_answers(); }
   void OnGateScores(std::uint32_t layer, const GateScores& said) {
     prefetch_->OnGateScores(layer, said);
   }

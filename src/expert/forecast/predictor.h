@@ -51,6 +51,9 @@ class Predictor {
   virtual std::string_view name() const = 0;
   // Of how many layers ahead it wants the gates' forecasts; those without see the next layer only.
   virtual std::uint32_t forecast_layers() const { return 0; }
+  // Whether forecasts wait until the experts in memory have answered, and are of the stream with
+  // their answers: one layer ahead, and later by what these take.
+  virtual bool forecasts_with_answers() const { return false; }
 
   // A pass begins: whose rows the next guesses are about.
   virtual void OnPassBegins(const PassFacts& /*pass*/) {}
@@ -91,8 +94,9 @@ struct PredictorMaterial {
   std::uint32_t most_tokens = 1;
 };
 
-// "lookahead", "top-score", "gate", "eap", "previous", "wrong"; "auto" is lookahead, or top-score
-// where alpha says that experts are replaced; "none" gives null. `experts_per_token` is of a layer.
+// "lookahead", "top-score", "smoe", "gate", "eap", "previous", "wrong"; "auto" is lookahead, or
+// top-score where alpha says that experts are replaced; "none" gives null. `experts_per_token` is
+// of a layer.
 Result<std::unique_ptr<Predictor>> MakePredictor(std::string_view name, ExpertGrid grid,
                                                  std::uint32_t experts_per_token,
                                                  const PredictorMaterial& material = {});

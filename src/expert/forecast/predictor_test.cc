@@ -12,6 +12,7 @@
 #include "expert/forecast/lookahead_gate.h"
 #include "expert/forecast/oracle.h"
 #include "expert/forecast/previous_token.h"
+#include "expert/forecast/smoe_gate.h"
 #include "testing/test_seed.h"
 
 namespace troupe {
@@ -61,6 +62,25 @@ TEST(CrossLayerGateTest, AQuarterOfTheExpertsExceedsThe75thPercentileOfScoresTha
     const auto guesses = gate.Predict(1, 1, {.experts = experts, .scores = scores});
     EXPECT_EQ(guesses.size(), (experts + 2) / 4) << experts;
   }
+}
+
+TEST(SmoeGateTest, HearsTheGateLateAndGuessesTopScoresWhereOthersAreReplaced) {
+  const std::vector<float> scores = {.02f, .30f, .01f, .20f, .03f, .25f, .04f, .15f};
+  SmoeGate exact(3, {});
+  CrossLayerGate gate(3);
+  EXPECT_TRUE(exact.forecasts_with_answers());
+  EXPECT_FALSE(gate.forecasts_with_answers());
+  EXPECT_EQ(exact.forecast_layers(), 1u);
+  EXPECT_EQ(Ask(exact, scores), Ask(gate, scores));
+  EXPECT_EQ(exact.left_out(), 0u);
+  // The fourth has .15: .20 is within a half of it.
+  SmoeGate lossy(3, {.rows = ForecastRows::kScores, .alpha = 0.5, .most_tokens = 1});
+  EXPECT_THAT(ExpertsOf(Ask(lossy, scores)), ElementsAre(1, 5));
+  EXPECT_EQ(lossy.left_out(), 1u);
+  // Passes of more rows get what they ask for.
+  std::vector<float> two = scores;
+  two.insert(two.end(), scores.begin(), scores.end());
+  EXPECT_EQ(Ask(lossy, two), Ask(gate, two));
 }
 
 TEST(WrongGateTest, GuessesWhatTheGateRanksLast) {

@@ -38,6 +38,7 @@ class NamedAhead final : public Prefetching {
   std::size_t named() const { return names_.size(); }
 
   std::uint32_t forecast_layers() const override { return others_->forecast_layers(); }
+  bool forecasts_with_answers() const override { return others_->forecasts_with_answers(); }
   void OnPassBegins(const PassFacts& pass) override;
   void OnScores(std::uint32_t layer, std::span<const float> scores) override {
     others_->OnScores(layer, scores);

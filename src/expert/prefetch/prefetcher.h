@@ -31,6 +31,7 @@ class Prefetcher final : public Prefetching {
              std::unique_ptr<Predictor> predictor, const PrefetchOptions& options = {});
 
   std::uint32_t forecast_layers() const override;
+  bool forecasts_with_answers() const override { return predictor_->forecasts_with_answers(); }
   void OnPassBegins(const PassFacts& pass) override;
   void OnLayerAsks(const LayerChoices& choices, Nanos now) override;
   void OnGuessRight(const LayerChoices& choices) override { predictor_->OnChosen(choices); }

@@ -70,6 +70,8 @@ class Prefetching {
 
   // Of how many layers ahead forecasts are of use to the pass under way.
   virtual std::uint32_t forecast_layers() const { return 0; }
+  // See Predictor.
+  virtual bool forecasts_with_answers() const { return false; }
 
   // A pass begins. Of its first layer with experts nothing can be predicted, but enough rows use
   // nearly all of it.

@@ -46,11 +46,14 @@ void DropMissing::Answer(LayerAnswers& layer) {
 }
 
 std::string SmallerTopK::ToString() const {
-  return fmt::format("top{}:keep={}", gates_.ToString(), options_.keep);
+  std::string text = fmt::format("top{}:keep={}", gates_.ToString(), options_.keep);
+  if (options_.most_share < 1) text += fmt::format(":most-share={}", options_.most_share);
+  return text;
 }
 
 std::vector<NamedCount> SmallerTopK::counts() const {
-  std::vector<NamedCount> counts = {{"dropped", counts_.dropped},
+  std::vector<NamedCount> counts = {{"too_heavy", counts_.too_heavy},
+                                    {"dropped", counts_.dropped},
                                     {"dropped_resident", counts_.dropped_resident}};
   gates_.AddCounts(counts);
   return counts;
@@ -67,6 +70,10 @@ void SmallerTopK::Answer(LayerAnswers& layer) {
     for (std::uint32_t slot = options_.keep; slot < routed.top_k; ++slot) {
       const std::uint32_t expert = routed.Chosen(token)[slot].expert;
       if (layer.Kind(token, slot) != AnswerKind::kKeep || layer.Pledged(expert)) continue;
+      if (WeightShare(routed.Chosen(token), slot) > options_.most_share) {
+        ++counts_.too_heavy;
+        continue;
+      }
       ++counts_.dropped;
       counts_.dropped_resident += layer.Resident(expert) ? 1 : 0;
       layer.Drop(token, slot, weight);

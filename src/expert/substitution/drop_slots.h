@@ -41,9 +41,11 @@ class SmallerTopK final : public SubstitutionPolicy {
  public:
   struct Options {
     std::uint32_t keep = 1;  // slots a token
+    double most_share = 1;   // of the token's weight, that a dropped slot has
     SubstitutionGates::Options gates = {};
   };
   struct Counts {
+    std::uint64_t too_heavy = 0;  // slots
     std::uint64_t dropped = 0;
     std::uint64_t dropped_resident = 0;  // of those: experts that were there
 

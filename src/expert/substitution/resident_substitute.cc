@@ -2,26 +2,33 @@
 
 #include <fmt/core.h>
 
+#include "expert/substitution/drop_slots.h"
+
 namespace troupe {
 namespace {
 
-std::string RhoOption(std::uint32_t rho) {
-  return rho == kNoLimit ? std::string() : fmt::format(":rho={}", rho);
+template <typename Options>
+std::string LimitsOf(const Options& options) {
+  std::string text;
+  if (options.most_share < 1) text += fmt::format(":most-share={}", options.most_share);
+  if (options.rho != kNoLimit) text += fmt::format(":rho={}", options.rho);
+  return text;
 }
 
 std::vector<NamedCount> Named(const ResidentSubstituteCounts& counts,
                               const SubstitutionGates& gates) {
-  std::vector<NamedCount> named = {{"rho_closed", counts.rho_closed},
+  std::vector<NamedCount> named = {{"too_heavy", counts.too_heavy},
+                                   {"rho_closed", counts.rho_closed},
                                    {"none_resident", counts.none_resident},
                                    {"substituted", counts.substituted}};
   gates.AddCounts(named);
   return named;
 }
 
-// Calls `answer(token, slot)` for every open slot behind the gates, a token's least first, while
-// rho allows.
-template <typename Answer>
-void ForOpenSlots(LayerAnswers& layer, SubstitutionGates& gates, std::uint32_t rho,
+// Calls `answer(token, slot)` for every open slot behind the gates that is light enough, a token's
+// least first, while rho allows.
+template <typename Options, typename Answer>
+void ForOpenSlots(LayerAnswers& layer, SubstitutionGates& gates, const Options& options,
                   ResidentSubstituteCounts& counts, const Answer& answer) {
   const AskedExperts asked = CountAsked(layer);
   if (asked.missing == 0 || !gates.PassMayChange(asked)) return;
@@ -29,7 +36,9 @@ void ForOpenSlots(LayerAnswers& layer, SubstitutionGates& gates, std::uint32_t r
     if (!layer.HasOpen(token) || !gates.TokenMayChange(layer.routed(), token)) continue;
     for (std::uint32_t slot = layer.routed().top_k; slot-- > 0;) {
       if (!layer.Open(token, slot)) continue;
-      if (layer.Replaced(token) >= rho) {
+      if (WeightShare(layer.routed().Chosen(token), slot) > options.most_share) {
+        ++counts.too_heavy;
+      } else if (layer.Replaced(token) >= options.rho) {
         ++counts.rho_closed;
       } else {
         answer(token, slot);
@@ -41,7 +50,7 @@ void ForOpenSlots(LayerAnswers& layer, SubstitutionGates& gates, std::uint32_t r
 }  // namespace
 
 std::string BestLiveScore::ToString() const {
-  return "best-live" + gates_.ToString() + RhoOption(options_.rho);
+  return "best-live" + gates_.ToString() + LimitsOf(options_);
 }
 std::vector<NamedCount> BestLiveScore::counts() const {
   std::vector<NamedCount> counts = Named(counts_, gates_);
@@ -50,7 +59,7 @@ std::vector<NamedCount> BestLiveScore::counts() const {
 }
 
 void BestLiveScore::Answer(LayerAnswers& layer) {
-  ForOpenSlots(layer, gates_, options_.rho, counts_, [&](std::size_t token, std::uint32_t slot) {
+  ForOpenSlots(layer, gates_, options_, counts_, [&](std::size_t token, std::uint32_t slot) {
     const std::span<const float> scores = layer.routed().Scores(token);
     if (scores.empty()) {
       ++unknown_;
@@ -71,13 +80,13 @@ void BestLiveScore::Answer(LayerAnswers& layer) {
 }
 
 std::string RandomResident::ToString() const {
-  return "random" + gates_.ToString() + RhoOption(options_.rho) +
+  return "random" + gates_.ToString() + LimitsOf(options_) +
          (options_.seed == Options{}.seed ? std::string() : fmt::format(":seed={}", options_.seed));
 }
 std::vector<NamedCount> RandomResident::counts() const { return Named(counts_, gates_); }
 
 void RandomResident::Answer(LayerAnswers& layer) {
-  ForOpenSlots(layer, gates_, options_.rho, counts_, [&](std::size_t token, std::uint32_t slot) {
+  ForOpenSlots(layer, gates_, options_, counts_, [&](std::size_t token, std::uint32_t slot) {
     candidates_.clear();
     for (std::uint32_t e = 0; e < layer.routed().experts; ++e) {
       if (layer.Resident(e) && layer.NewTo(token, e)) candidates_.push_back(e);

@@ -9,6 +9,7 @@
 namespace troupe {
 
 struct ResidentSubstituteCounts {
+  std::uint64_t too_heavy = 0;      // slots
   std::uint64_t rho_closed = 0;     // slots
   std::uint64_t none_resident = 0;  // slots: every resident expert is the token's already
   std::uint64_t substituted = 0;
@@ -19,6 +20,7 @@ struct ResidentSubstituteCounts {
 class BestLiveScore final : public SubstitutionPolicy {
  public:
   struct Options {
+    double most_share = 1;         // of the token's weight, that a replaced slot has
     std::uint32_t rho = kNoLimit;  // slots a token that are replaced
     SubstitutionGates::Options gates = {};
   };
@@ -42,6 +44,7 @@ class BestLiveScore final : public SubstitutionPolicy {
 class RandomResident final : public SubstitutionPolicy {
  public:
   struct Options {
+    double most_share = 1;
     std::uint32_t rho = kNoLimit;
     std::uint64_t seed = 1;
     SubstitutionGates::Options gates = {};

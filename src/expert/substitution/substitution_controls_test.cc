@@ -104,6 +104,24 @@ TEST(BestLiveScoreTest, AnswersNoMoreOfATokenThanRho) {
   EXPECT_EQ(one.counts.at("rho_closed"), 2u);
 }
 
+// So that a control runs at any rate. Of 0.72 the slots weigh 0.56, 0.28 and 0.17.
+TEST(ControlsTest, LeaveSlotsAloneThatAreTooHeavy) {
+  const LayerForTest layer = RoutedByScores({kControlRow}, 3, {5, 6, 7});
+  const auto best = Give<BestLiveScore>(layer, {.most_share = 0.3});
+  EXPECT_THAT(ExpertsOf(best.answers), ElementsAre(0, 6, 5));
+  EXPECT_EQ(best.counts.at("too_heavy"), 1u);
+  EXPECT_EQ(best.counts.at("substituted"), 2u);
+  const auto drawn = Give<RandomResident>(layer, {.most_share = 0.2});
+  EXPECT_EQ(drawn.answers[1], (SlotAnswer{1, 0.20f}));
+  EXPECT_EQ(drawn.answers[2].kind, AnswerKind::kSubstitute);
+  EXPECT_EQ(drawn.counts.at("too_heavy"), 2u);
+  const auto fewer = Give<SmallerTopK>(layer, {.keep = 1, .most_share = 0.2});
+  EXPECT_EQ(fewer.answers[1].kind, AnswerKind::kKeep);
+  EXPECT_EQ(fewer.answers[2].kind, AnswerKind::kDrop);
+  EXPECT_EQ(fewer.counts.at("too_heavy"), 1u);
+  EXPECT_EQ(fewer.counts.at("dropped"), 1u);
+}
+
 TEST(RandomResidentTest, DrawsEveryResidentExpertAboutAsOften) {
   SubstitutionChain chain = ChainOf<RandomResident>(RandomResident::Options{});
   const LayerForTest layer = RoutedByScores({kControlRow}, 1, {3, 4, 5, 6});

@@ -39,12 +39,15 @@ reunite    takes back what saves no load, as another token waits for the expert;
 
 Controls, to compare with:
 best-live  the resident expert of the best score
+  most-share   only slots of at most this share of the token's weight (1)
   rho          most slots of a token that are replaced, or all (all)
 random     any resident expert
+  most-share   only slots of at most this share of the token's weight (1)
   rho          most slots of a token that are replaced, or all (all)
   seed         of the choice (1)
 top        only the first experts of every token, missing or not
   keep         how many (1)
+  most-share   and of the others only slots of at most this share of its weight (1)
 )";
 }
 

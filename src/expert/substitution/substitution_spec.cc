@@ -69,6 +69,7 @@ Made MakeBuddies(LinkOptions& read, const SubstitutionMaterial& material) {
 Made MakeBestLive(LinkOptions& read, const SubstitutionMaterial& material) {
   BestLiveScore::Options options;
   TROUPE_RETURN_IF_ERROR(ReadGates(read, material, options.gates));
+  options.most_share = read.Number("most-share", options.most_share, 0, 1);
   options.rho = read.WholeOrAll("rho", options.rho);
   return Make<BestLiveScore>(read, options);
 }
@@ -76,6 +77,7 @@ Made MakeBestLive(LinkOptions& read, const SubstitutionMaterial& material) {
 Made MakeRandom(LinkOptions& read, const SubstitutionMaterial& material) {
   RandomResident::Options options;
   TROUPE_RETURN_IF_ERROR(ReadGates(read, material, options.gates));
+  options.most_share = read.Number("most-share", options.most_share, 0, 1);
   options.rho = read.WholeOrAll("rho", options.rho);
   options.seed = static_cast<std::uint64_t>(
       read.Number("seed", static_cast<double>(options.seed), 0, kAnySeed));
@@ -95,6 +97,7 @@ Made MakeTop(LinkOptions& read, const SubstitutionMaterial& material) {
   SmallerTopK::Options options;
   TROUPE_RETURN_IF_ERROR(ReadGates(read, material, options.gates));
   options.keep = read.Whole("keep", options.keep, 1, 1024);
+  options.most_share = read.Number("most-share", options.most_share, 0, 1);
   return Make<SmallerTopK>(read, options);
 }
 

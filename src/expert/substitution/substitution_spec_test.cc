@@ -42,6 +42,9 @@ TEST(SubstitutionSpecTest, PrintsWhatItReads) {
         "best-live:tau=layers:temperature=2",
         "drop:gamma=0.4:beta=0.9:renormalise=1",
         "top:tau=0.3:beta=0.75:keep=2",
+        "top:keep=2:most-share=0.25",
+        "best-live:most-share=0.5:rho=2",
+        "random:most-share=0.125:rho=1:seed=9",
         "smoe:alpha=0.3+drop:most-share=0.05+reunite"}) {
     const auto chain = ParseSubstitution(text, WithBuddies());
     ASSERT_TRUE(chain.ok()) << chain.status().ToString();
@@ -112,15 +115,16 @@ TEST(SubstitutionSpecTest, HelpNamesEveryPolicyAndNoOptionThatItDoesNotRead) {
   using testing::ElementsAre;
   using testing::IsEmpty;
   using testing::Pair;
-  EXPECT_THAT(
-      options,
-      ElementsAre(Pair("best-live", ElementsAre("rho")), Pair("bias", ElementsAre("bonus", "rho")),
-                  Pair("buddies", ElementsAre("tau", "temperature", "gamma", "beta", "budget",
-                                              "rho", "rank", "eta", "best-first")),
-                  Pair("drop", ElementsAre("most-share", "renormalise", "rho")),
-                  Pair("low-bit", ElementsAre("most-share")),
-                  Pair("random", ElementsAre("rho", "seed")), Pair("reunite", IsEmpty()),
-                  Pair("smoe", ElementsAre("alpha")), Pair("top", ElementsAre("keep"))));
+  EXPECT_THAT(options, ElementsAre(Pair("best-live", ElementsAre("most-share", "rho")),
+                                   Pair("bias", ElementsAre("bonus", "rho")),
+                                   Pair("buddies",
+                                        ElementsAre("tau", "temperature", "gamma", "beta", "budget",
+                                                    "rho", "rank", "eta", "best-first")),
+                                   Pair("drop", ElementsAre("most-share", "renormalise", "rho")),
+                                   Pair("low-bit", ElementsAre("most-share")),
+                                   Pair("random", ElementsAre("most-share", "rho", "seed")),
+                                   Pair("reunite", IsEmpty()), Pair("smoe", ElementsAre("alpha")),
+                                   Pair("top", ElementsAre("keep", "most-share"))));
   for (const auto& [name, keys] : options) {
     for (const std::string& key : keys) {
       const auto made = ParseSubstitution(name + ":" + key + "=1", WithBuddies());

@@ -23,6 +23,19 @@ FlowOptions FlowOf(const TraceHeader& header, const ReplaySetup& setup, bool sec
 
 }  // namespace
 
+void CountPass(const ReplayPass& pass, std::uint64_t hits, std::uint64_t asks,
+               ReplayResult& result) {
+  ReplayCounts& of_phase = pass.mixed                          ? result.mixed
+                           : pass.phase == TracePhase::kDecode ? result.decode
+                                                               : result.prefill;
+  for (ReplayCounts* counts : {&result.all, &of_phase}) {
+    counts->tokens += pass.tokens;
+    ++counts->passes;
+    counts->hits += hits;
+    counts->asks += asks;
+  }
+}
+
 CacheReplay::CacheReplay(const TraceHeader& header, ReplaySetup setup)
     : header_(header),
       costs_(std::move(setup.costs)),
@@ -53,15 +66,7 @@ void CacheReplay::Play(const ReplayPass& pass) {
                          ? OneGroup(header_.moe_layers.front(), phase, pass.tokens)
                          : pass.facts);
   for (std::size_t l = 0; l < pass.demands.size(); ++l) asks += PlayLayer(l, pass);
-  ReplayCounts& of_phase = pass.mixed                          ? result_.mixed
-                           : pass.phase == TracePhase::kDecode ? result_.decode
-                                                               : result_.prefill;
-  for (ReplayCounts* counts : {&result_.all, &of_phase}) {
-    counts->tokens += pass.tokens;
-    ++counts->passes;
-    counts->hits += cache().stats().hits - hits;
-    counts->asks += asks;
-  }
+  CountPass(pass, cache().stats().hits - hits, asks, result_);
 }
 
 std::span<const ExpertDemand> CacheReplay::Route(std::size_t moe_layer, const ReplayPass& pass) {

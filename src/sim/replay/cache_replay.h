@@ -43,6 +43,10 @@ struct ReplaySetup {
   std::optional<SubstitutionChain> substitution;
 };
 
+// Adds what a pass asked for and found to those of all passes, and of its phase.
+void CountPass(const ReplayPass& pass, std::uint64_t hits, std::uint64_t asks,
+               ReplayResult& result);
+
 class CacheReplay {
  public:
   CacheReplay(const TraceHeader& header, ReplaySetup setup);

@@ -1,5 +1,6 @@
 // When each expert that a trace asks for is asked for again: what the offline optimum needs to
-// know. Lies in a file without a name, as a trace may be longer than memory.
+// know (expert/cache/pass_optimum.h). Lies in a file without a name, as a trace may be longer than
+// memory.
 #pragma once
 
 #include <cstdint>

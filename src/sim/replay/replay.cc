@@ -5,10 +5,10 @@
 #include <memory>
 #include <optional>
 
-#include "expert/cache/belady.h"
 #include "expert/cache/quotas.h"
 #include "expert/forecast/oracle.h"
 #include "sim/replay/future_uses.h"
+#include "sim/replay/optimum_replay.h"
 
 namespace troupe {
 namespace {
@@ -45,12 +45,12 @@ class Player {
   Player(const TraceHeader& header, const ReplaySpec& spec) : header_(header), spec_(spec) {}
 
   Status Make(const ReplayOptions& options, const FutureUses* uses) {
-    ReplaySetup setup{.cache = ShapeFor(header_, spec_), .policy = nullptr, .predictor = nullptr};
     if (spec_.policy == "optimum") {
-      setup.policy = std::make_unique<Optimum>(header_.grid(), uses->Future());
-    } else {
-      TROUPE_ASSIGN_OR_RETURN(setup.policy, MakeEvictionPolicy(spec_.policy, setup.cache));
+      optimum_.emplace(header_, ShapeFor(header_, spec_), options.costs, uses->Future());
+      return OkStatus();
     }
+    ReplaySetup setup{.cache = ShapeFor(header_, spec_), .policy = nullptr, .predictor = nullptr};
+    TROUPE_ASSIGN_OR_RETURN(setup.policy, MakeEvictionPolicy(spec_.policy, setup.cache));
     TROUPE_ASSIGN_OR_RETURN(const auto layers_foreseen, LayersForeseen(spec_.predictor));
     if (layers_foreseen) {
       if (spec_.substitution != "exact") {
@@ -100,6 +100,10 @@ class Player {
 
   // `next` are those after them, as far as they are known.
   void Play(std::span<const ReplayPass> passes, std::span<const ReplayPass> next) {
+    if (optimum_) {
+      for (const ReplayPass& pass : passes) optimum_->Play(pass);
+      return;
+    }
     passes_ = passes;
     next_ = next;
     for (const ReplayPass& pass : passes) {
@@ -110,7 +114,9 @@ class Player {
     played_ += passes.size();
   }
   bool needs_routes() const { return needs_routes_; }
-  ReplayOutcome outcome() const { return {.spec = spec_, .result = replay_->result()}; }
+  ReplayOutcome outcome() const {
+    return {.spec = spec_, .result = optimum_ ? optimum_->result() : replay_->result()};
+  }
 
  private:
   // The oracle asks for a step when its layer is next, and never beyond the pass under way.
@@ -132,6 +138,7 @@ class Player {
   const TraceHeader& header_;
   ReplaySpec spec_;
   std::optional<CacheReplay> replay_;
+  std::optional<OptimumReplay> optimum_;  // in its place
   bool needs_routes_ = false;
   std::span<const ReplayPass> passes_, next_;
   std::uint64_t played_ = 0;  // passes before them
@@ -160,6 +167,11 @@ Status CheckSpecs(const TraceHeader& header, const std::vector<ReplaySpec>& spec
           "the optimum is one of what the trace asks for, expected no substitution beside it, "
           "found '{}'",
           spec.substitution);
+    }
+    if (spec.floor != 0 && (spec.per_layer || spec.floor < 0 || spec.floor > 1)) {
+      return InvalidArgument(
+          "a floor of {} of an even part, expected 0 to 1, and one pool for all layers",
+          spec.floor);
     }
     if (spec.shallow > header.moe_layers.size()) {
       return InvalidArgument("{} layers to be filled first, the trace has {}", spec.shallow,
@@ -199,10 +211,13 @@ std::uint32_t SlotsFor(const TraceHeader& header, double share) {
 
 CacheShape ShapeFor(const TraceHeader& header, const ReplaySpec& spec) {
   CacheShape shape{.grid = header.grid(), .slots = spec.slots, .quotas = {}};
-  if (!spec.per_layer) return shape;
   // Shares for the layers that are recorded, put to where they are in the model.
   const ExpertGrid recorded{.layers = static_cast<std::uint32_t>(header.moe_layers.size()),
                             .experts = header.experts};
+  if (!spec.per_layer) {
+    shape.floor = FloorOf(recorded.layers, spec.slots, spec.floor);
+    return shape;
+  }
   const std::vector<std::uint32_t> shares =
       ShallowQuotas(recorded, 0, spec.slots, spec.spare, spec.shallow);
   shape.quotas.resize(header.layers);

@@ -24,6 +24,7 @@ struct ReplaySpec {
   bool per_layer = true;               // each layer has its share; else all are one pool
   std::uint32_t spare = 0;             // slots in no layer's share
   std::uint32_t shallow = 0;           // layers, from the first on, that are filled first
+  double floor = 0;                    // share of an even part that a layer of one pool keeps
   bool governed = true;                // prefetching
   std::string substitution = "exact";  // as ParseSubstitution reads it
 };

@@ -162,6 +162,33 @@ TEST_F(ReplayTest, ShallowLayersAreServedBetterThanOthers) {
   EXPECT_GT(result.layers[0].HitRate(), result.layers[1].HitRate() + 0.2);
 }
 
+// The first layer's tokens choose others each time, the two behind it the same pair.
+TEST_F(ReplayTest, AFloorKeepsOneLayerFromTakingAllSlotsOfTheOthers) {
+  const TraceHeader header{
+      .model = "m", .layers = 3, .moe_layers = {0, 1, 2}, .experts = 12, .top_k = 2};
+  constexpr std::uint32_t kTokens = 120;
+  TraceBlock block{.domains = {""}, .segments = {{.tokens = kTokens}}, .tokens = kTokens};
+  for (std::uint32_t layer = 0; layer < 3; ++layer) {
+    for (std::uint32_t t = 0; t < kTokens; ++t) {
+      const std::uint32_t first = layer == 0 ? 2 * t % 12 : 0;
+      block.ids.push_back(static_cast<std::uint16_t>(first));
+      block.ids.push_back(static_cast<std::uint16_t>(first + 1));
+    }
+  }
+  Write(header, block);
+  const auto run = [&](double floor) {
+    return RunOne({.slots = 4, .per_layer = false, .floor = floor});
+  };
+  // Behind LRU four slots have what the two layers before asked for.
+  EXPECT_EQ(run(0).all.hits, 0u);
+  // With one that nobody takes, the later of a pair is there for the next token.
+  const ReplayResult kept = run(1);
+  EXPECT_EQ(kept.layers[0].hits, 0u);
+  EXPECT_EQ(kept.layers[1].hits, kTokens - 1);
+  EXPECT_EQ(kept.layers[2].hits, kTokens - 1);
+  EXPECT_EQ(run(0.2).all.hits, 0u);  // less than a slot
+}
+
 TEST_F(ReplayTest, StallIsTheTimeOfLoadsThatNothingHides) {
   const TraceHeader header{.model = "m", .layers = 1, .moe_layers = {0}, .experts = 4, .top_k = 2};
   Write(header, {.domains = {""}, .segments = {{.tokens = 2}}, .tokens = 2, .ids = {0, 1, 1, 2}});
@@ -243,6 +270,8 @@ TEST_F(ReplayTest, RefusesWhatHasNoMeaning) {
   EXPECT_THAT(error({.policy = "optimum", .predictor = "eap", .slots = 3}),
               testing::HasSubstr("'eap'"));
   EXPECT_THAT(error({.slots = 3, .shallow = 9}), testing::HasSubstr("9 layers"));
+  EXPECT_THAT(error({.slots = 3, .floor = 0.5}), testing::HasSubstr("one pool"));
+  EXPECT_THAT(error({.slots = 3, .per_layer = false, .floor = 1.5}), testing::HasSubstr("0 to 1"));
 }
 
 }  // namespace
