@@ -175,21 +175,30 @@ def arrivals(per_second, seconds, seed):
     return times
 
 
-def arrive(ends, times, batch, prompt_tokens, answer_tokens, seed):
-    """Of arrivals at these times shared among the ends: mean seconds from a request's arrival to its end, and what was answered."""
+def arrive_each(ends, times, batch, prompt_tokens, answer_tokens, seed, salt=None):
+    """Of arrivals at these times shared among the ends, each: seconds from its arrival to its end, and what was answered."""
     draw = random.Random(f"prompts {seed}")
 
     async def one(at, end, prompts, start):
         await asyncio.sleep(max(0.0, start + at - time.monotonic()))
-        answers = await answers_of(end, body(prompts, answer_tokens))
+        answers = await answers_of(end, {**body(prompts, answer_tokens), **({"cache_salt": salt} if salt else {})})
         return time.monotonic() - start - at, answers
 
     async def run():
         start = time.monotonic()
         return await asyncio.gather(*(one(at, ends[i % len(ends)], [prompt_of(draw, prompt_tokens) for _ in range(batch)], start)
                                       for i, at in enumerate(times)))
-    seen = asyncio.run(run())
+    return asyncio.run(run())
+
+
+def arrive(ends, times, batch, prompt_tokens, answer_tokens, seed):
+    """The same: seconds on average, and what was answered."""
+    seen = arrive_each(ends, times, batch, prompt_tokens, answer_tokens, seed)
     return mean(seconds for seconds, _ in seen), [answers for _, answers in seen]
+
+
+def grown(before, after):
+    return [{name: value - old.get(name, 0.0) for name, value in new.items()} for new, old in zip(after, before)]
 
 
 def where_it_ran(metrics):

@@ -6,6 +6,7 @@ import tempfile
 
 import cluster_net
 import endcloud_runs as runs
+import endcloud_turns
 from endcloud_net import Fluctuation, gate_of_groups, limit_of_loss
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -52,10 +53,6 @@ def rate_name(rate):
     return f"{rate:g}/s"
 
 
-def grown(before, after):
-    return [{name: value - old.get(name, 0.0) for name, value in new.items()} for new, old in zip(after, before)]
-
-
 def measure(bench, setting, way, loads, fluctuation):
     """What one way makes of these loads, or of those that a function makes of its own speed where it is the first; and the loads."""
     options, (name, place, more) = bench.options, way
@@ -70,7 +67,7 @@ def measure(bench, setting, way, loads, fluctuation):
         for load, times in loads.items():
             counted = [node.metrics() for node in nodes]
             seen[load], seen["answers"][load] = runs.arrive(nodes, times, BATCH, TOKENS, ANSWER, load)
-            seen[f"{load}_ran"] = runs.where_it_ran(grown(counted, [node.metrics() for node in nodes]))
+            seen[f"{load}_ran"] = runs.where_it_ran(runs.grown(counted, [node.metrics() for node in nodes]))
         seen.update(runs.where_it_ran([node.metrics() for node in nodes]))
         if before:
             seen["costs"] = runs.middle_costs(before, runs.both_costs(cloud, nodes[0], TOKENS, BATCH))
@@ -155,10 +152,15 @@ def rates(bench):
             load = rate_name(rate)
             if rate >= SATURATES * found["cloud"]["per_second"]:
                 bars_of_saturation(bench, f"{of}, {load}", load, found)
-            elif rate < found["cloud"]["per_second"]:
-                bar_below_saturation(bench, f"{of}, {load}", load, found)
         record.append({"fluctuation": fluctuation, "simulated": simulate(bench, of, setting, found, loads), **found})
     return record
+
+
+def turns(bench):
+    """The same below saturation, where the ways differ by less than a machine does from one minute to the next."""
+    experts, ends = RATES_OF
+    return [endcloud_turns.turns_at(bench, (BATCH, TOKENS, ANSWER), experts, ends, rate, fluctuation)
+            for fluctuation in bench.options.turn_links for rate in bench.options.turn_rates]
 
 
 def simulated_latency(bench, setting, costs, place, times):

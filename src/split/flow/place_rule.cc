@@ -8,9 +8,15 @@
 namespace troupe {
 namespace {
 
+// A new answer begins at the end only for such a gain. Where both are about as soon it is a guess
+// who is sooner, and the two ways to be wrong differ: what waits in the cloud can still move, and
+// what the end has begun it computes for nothing if the cloud becomes free.
+constexpr double kWorthBeginningHere = 1.1;
+
 // An answer that is under way leaves its place only for one that gains so much: what is known of
-// places is not exact, and the other place has to read it all first.
-constexpr double kWorthLeaving = 1.25;
+// places is not exact, and the other place has to read it all first. And for such a part of the
+// time that its place has put into it, which is spent again there, where others wait for it.
+constexpr double kWorthLeaving = 1.25, kOfWhatIsDone = 0.5;
 
 // Drafts, and cuts, are worth their trouble only for such a gain.
 constexpr double kWorthDrafting = 1.05, kWorthCutting = 1.05;
@@ -32,6 +38,13 @@ void CorrectBy(const UnderWay& there, PlaceCosts& without, std::optional<PlaceCo
   }
   without.token_seconds = std::max(without.token_seconds, seconds);
   if (with) with->token_seconds = seconds;
+}
+
+// Seconds that a place has put into reading an answer that it would lose.
+double ReadSecondsDone(const AnswerTask& task, const UnderWay& now, const PlaceCosts& here) {
+  if (now.wait_seconds > 0) return 0;
+  const std::size_t read = task.In(now.place).read;
+  return here.read_seconds * static_cast<double>(read - std::min(read, now.to_read));
 }
 
 class AlwaysAt final : public PlaceRule {
@@ -115,11 +128,12 @@ class SoonerFinish final : public PlaceRule {
                 .cut = cut};
       }
     }
-    Side place = end < cloud ? Side::kEnd : Side::kCloud;
+    Side place = (now ? end : kWorthBeginningHere * end) < cloud ? Side::kEnd : Side::kCloud;
     if (now && place != now->place) {
-      const double here = now->place == Side::kEnd ? end : cloud;
-      const double there = now->place == Side::kEnd ? cloud : end;
-      if (here < kWorthLeaving * there) place = now->place;
+      const bool is_here = now->place == Side::kEnd;
+      const double stays = is_here ? end : cloud, leaves = is_here ? cloud : end;
+      const double done = ReadSecondsDone(task, *now, is_here ? *facts.end : *facts.cloud);
+      if (stays < kWorthLeaving * leaves + kOfWhatIsDone * done) place = now->place;
     }
     return {.place = place,
             .why = std::move(why),

@@ -69,6 +69,43 @@ TEST(PlaceRule, AnAnswerUnderWayIsMovedOnlyForAClearGain) {
   EXPECT_EQ(Choose("auto", {.end = kWeak, .cloud = kStrong}, Side::kEnd).place, Side::kCloud);
 }
 
+TEST(PlaceRule, ANewAnswerBeginsAtTheEndOnlyForAGain) {
+  const AnswerTask task{.read = 100, .tokens = 1};  // 1.1 s at the end
+  const auto place = [&](double cloud_seconds) {
+    const PlaceCosts cloud{.wait_seconds = cloud_seconds};
+    return Choose("auto", {.end = kWeak, .cloud = cloud}, {}, task).place;
+  };
+  EXPECT_EQ(place(1.0), Side::kCloud);
+  EXPECT_EQ(place(1.2), Side::kCloud) << "what waits there can still move, and is about as soon";
+  EXPECT_EQ(place(1.22), Side::kEnd);
+}
+
+TEST(PlaceRule, WhatTheEndHasReadIsReadAgainInTheCloudOnlyForAGainThatPaysForIt) {
+  const AnswerTask task{.read = 100, .tokens = 1};  // 1.1 s at the end, 0.17 s in the cloud
+  const PlaceFacts facts{.end = kWeak, .cloud = kStrong};
+  const auto place = [&](const UnderWay& now) {
+    return MakePlaceRule("auto").value()->Choose(task, facts, now).place;
+  };
+  EXPECT_EQ(place({.place = Side::kEnd, .to_read = 90}), Side::kCloud);
+  EXPECT_EQ(place({.place = Side::kEnd, .to_read = 50}), Side::kCloud) << "0.6 s, 0.5 s done";
+  EXPECT_EQ(place({.place = Side::kEnd, .to_read = 40}), Side::kEnd) << "0.5 s, 0.6 s done";
+  EXPECT_EQ(place({.place = Side::kEnd, .wait_seconds = 0.1, .to_read = 40, .waits = true}),
+            Side::kCloud)
+      << "it has begun nothing";
+  AnswerTask kept = task;
+  kept.kept[0] = 60;
+  EXPECT_EQ(MakePlaceRule("auto")
+                .value()
+                ->Choose(kept, facts, UnderWay{.place = Side::kEnd, .to_read = 40})
+                .place,
+            Side::kCloud)
+      << "an earlier answer has read the rest";
+  const AnswerTask long_one{.read = 100, .tokens = 50};  // 5 s are left of it
+  EXPECT_EQ(
+      MakePlaceRule("auto").value()->Choose(long_one, facts, UnderWay{.place = Side::kEnd}).place,
+      Side::kCloud);
+}
+
 TEST(PlaceRule, AnAnswerThatWaitsIsMovedWhereItIsReadSooner) {
   const auto place = [](const UnderWay& now) {
     return MakePlaceRule("auto")

@@ -84,14 +84,15 @@ Best BestOfAll(const TaskSet& set) {
   return best;
 }
 
-TEST(TaskSets, NoAnswerEndsLaterByTheExpectedFinishThanInEitherPlaceAlone) {
+TEST(TaskSets, NoAnswerEndsLaterByTheExpectedFinishThanInEitherPlaceAloneButForATie) {
+  constexpr double kTie = 1.1;  // of which the cloud is taken
   Rng rng(TestSeed());
   for (int round = 0; round < 2000; ++round) {
     const TaskSet set = RandomTaskSet(rng, 1 + rng.Below(30));
     const Outcome ours = SendBy(set, "auto");
     const Outcome end = SendBy(set, "end"), cloud = SendBy(set, "cloud");
     for (std::size_t i = 0; i < set.tasks.size(); ++i) {
-      ASSERT_LE(ours.finish[i], std::min(end.finish[i], cloud.finish[i]) * (1 + 1e-12));
+      ASSERT_LE(ours.finish[i], std::min(kTie * end.finish[i], cloud.finish[i]) * (1 + 1e-12));
     }
   }
 }
