@@ -28,6 +28,8 @@ SELECTOR = re.compile(r"\b((?:troupe|process)_\w+)(?:\{([^}]*)\})?")
 # What the requests below move only if time has it so, or not at all; serve_metrics_test holds these to their values.
 STILL = {'troupe_tier_expert_asks_total{tier="disk_low_copy"}', 'troupe_tier_expert_asks_total{tier="elsewhere"}',
          'troupe_tier_expert_asks_total{tier="loading"}',
+         'troupe_tier_expert_asks_total{tier="card"}',  # gpu_command_test.py's
+         "troupe_card_rows_total", "troupe_card_copies_total", "troupe_card_failures_total",
          'troupe_inexact_total{kind="low_copy"}', 'troupe_inexact_total{kind="peer_bf16"}',
          'troupe_inexact_total{kind="peer_q8"}', 'troupe_inexact_total{kind="grouped"}', "troupe_prefix_cache_given_up_tokens_total",
          "troupe_experts_verified_total",  # no checksums lie beside this model; command_line_test has one with

@@ -37,8 +37,10 @@ struct Plan {
   Bytes prediction;  // tables that say what to prefetch
   Bytes experts;     // all of them, or the cache
   Bytes total;
+  Bytes card;  // of a card's memory, which is not in the budget of the process
 
   std::uint32_t experts_in_memory = 0;  // at the same time
+  std::uint32_t experts_in_card = 0;
   std::uint32_t experts_in_all = 0;
   std::string lossiness;           // "exact", or what may answer otherwise: a chain, peers
   std::vector<std::string> notes;  // "context 4096 of the trained 32768: --ctx asks for more"

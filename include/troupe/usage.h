@@ -96,8 +96,16 @@ struct PrefetchUse {
   Foresight foresight = {};
 };
 
+// What a card answered, beside the asks that CacheUse counts.
+struct CardUse {
+  std::uint64_t card_hits = 0;      // asks that found the expert in the card's memory
+  std::uint64_t card_rows = 0;      // rows that the card answered, of these and of what it was sent
+  std::uint64_t card_copies = 0;    // experts copied into its memory
+  std::uint64_t card_failures = 0;  // after the first one the processor goes on alone
+};
+
 // Where experts came from, and what that took. All zero if every expert is in memory.
-struct ExpertUsage : CacheUse, AnswerUse, ReadUse, LossyUse, PrefetchUse {
+struct ExpertUsage : CacheUse, AnswerUse, ReadUse, LossyUse, PrefetchUse, CardUse {
   std::vector<LayerHits> layers = {};  // of hits and misses together; empty if all are in memory
 
   ExpertUsage Since(const ExpertUsage& before) const;

@@ -207,7 +207,9 @@ Plan ToPlan(const EnginePlan& plan, std::string lossiness) {
              .prediction = memory.prediction,
              .experts = memory.experts,
              .total = memory.total(),
+             .card = plan.card ? plan.card->total() : Bytes(),
              .experts_in_memory = memory.all_resident ? plan.needs.AllExperts() : memory.slots,
+             .experts_in_card = plan.card ? plan.card->shape.slots : 0,
              .experts_in_all = plan.needs.AllExperts(),
              .lossiness = std::move(lossiness),
              .notes = {}};
@@ -246,6 +248,10 @@ std::vector<std::string> Describe(const Plan& plan) {
   add("experts", fmt::format("{}: {} of {} in memory", ToString(plan.experts),
                              plan.experts_in_memory, plan.experts_in_all));
   add("total", ToString(plan.total));
+  if (plan.card > Bytes()) {
+    add("card", fmt::format("{} beside it: {} of {} experts", ToString(plan.card),
+                            plan.experts_in_card, plan.experts_in_all));
+  }
   add("answers", plan.lossiness);
   for (const std::string& note : plan.notes) add("note", note);
   return lines;

@@ -30,6 +30,8 @@ struct GpuInfo {
   Bytes largest_buffer;
   // A driver that computes on the processor, as PoCL does: good for tests, useless beside kernels.
   bool is_processor = false;
+  // Its memory is the machine's own, as a graphics unit's within the processor.
+  bool shares_memory = false;
 };
 
 enum class GpuLane : std::uint8_t { kCompute, kDemand, kPrefetch };  // the last two: copies

@@ -333,6 +333,7 @@ FoundDevice Describe(const OpenClApi& api, cl_platform_id platform, cl_device_id
   found.info.platform = NameOf(api, platform);
   found.info.memory = Bytes(PropertyOf<cl_ulong>(api, id, CL_DEVICE_GLOBAL_MEM_SIZE));
   found.info.largest_buffer = Bytes(PropertyOf<cl_ulong>(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE));
+  found.info.shares_memory = PropertyOf<cl_bool>(api, id, CL_DEVICE_HOST_UNIFIED_MEMORY) == CL_TRUE;
   found.info.is_processor =
       (PropertyOf<cl_device_type>(api, id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
   return found;

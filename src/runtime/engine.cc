@@ -165,6 +165,47 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
   return OkStatus();
 }
 
+Status Engine::OpenCard(TestedGpu gpu, const CardOptions& options) {
+  const GpuWorkerShape shape = ShapeFor(*plan_.card, *config_, plan_.memory.chunk);
+  Result<std::unique_ptr<GpuWorker>> worker =
+      GpuWorker::Create(std::move(gpu), shape, options.longest);
+  if (!worker.ok()) {
+    if (options.by_name()) return Status(worker.status()).WithContext("--gpu " + options.choice);
+    plan_.notes.push_back("no card: " + worker.status().message());
+    plan_.card.reset();
+    return OkStatus();
+  }
+  if ((*worker)->slots() < shape.slots) {
+    plan_.notes.push_back(fmt::format("the card has room for {} experts of {}: others use it",
+                                      (*worker)->slots(), shape.slots));
+    plan_.card->shape.slots = (*worker)->slots();
+  }
+  const MoeConfig& moe = config_->moe;
+  CardExperts::Options card{
+      .grid = {.layers = config_->layers, .experts = moe.routing.experts},
+      .form = config_->form,
+      .biases = moe.biases,
+      .width = config_->width,
+      .shared_experts = moe.expert_ff == 0 ? 0 : static_cast<double>(moe.shared_ff) / moe.expert_ff,
+      .duty = options.duty,
+      .seconds_away = nullptr,
+      .tell = nullptr};
+  if (offloaded_ != nullptr) {
+    card.seconds_away = [this](ExpertId id) { return offloaded_->SecondsAway(id); };
+    card.tell = [this](ExpertId id, bool covered) { offloaded_->set_covered(id, covered); };
+  }
+  auto experts = std::make_unique<CardExperts>(std::move(experts_), *std::move(worker),
+                                               expert_layouts_, std::move(card), clock_);
+  card_ = experts.get();
+  experts_ = std::move(experts);
+  return OkStatus();
+}
+
+std::optional<CardReport> Engine::card_report() const {
+  if (card_ == nullptr) return std::nullopt;
+  return card_->report();
+}
+
 Status Engine::OpenGate(const LoadedGate& gate) {
   TROUPE_ASSIGN_OR_RETURN(group_router_, GroupRouter::Create(*config_, weights(), gate.file.gate,
                                                              {.choice = gate.choice,
@@ -200,6 +241,7 @@ std::vector<ExpertPlace> Engine::ExpertPlaces() {
 void Engine::AnswerBy(SubstitutionChain chain, const LowCopyOptions& low_copies) {
   if (offloaded_ == nullptr) return;
   exact_ = chain.exact() && !low_copies.any() && offload_options_.peer_answers == RowForm::kFloat;
+  if (card_ != nullptr) card_->set_rests(!chain.exact() || low_copies.any());
   offloaded_->set_low_copies(low_copies);
   offloaded_->set_substitution(std::move(chain));
 }
@@ -344,6 +386,9 @@ Result<std::unique_ptr<Engine>> Engine::OpenPlanned(const std::string& path, Pla
   TROUPE_RETURN_IF_ERROR(engine->OpenExperts(model.measure.experts, std::move(model.store),
                                              std::move(model.low), std::move(model.substitution),
                                              options.offload, std::move(model.profile), progress));
+  if (model.gpu && engine->plan_.card) {
+    TROUPE_RETURN_IF_ERROR(engine->OpenCard(*std::move(model.gpu), options.card));
+  }
   TROUPE_RETURN_IF_ERROR(engine->OpenSequences(options.saves_states));
   engine->transformer_ = std::make_unique<Transformer>(
       engine->config(), engine->weights(), *engine->experts_, *engine->pool_, engine->plan_.layers);

@@ -23,6 +23,7 @@
 #include "model/transformer.h"
 #include "model/weight_loader.h"
 #include "model/weights.h"
+#include "runtime/card_experts.h"
 #include "runtime/chat_prompts.h"
 #include "runtime/checked_rows.h"
 #include "runtime/engine_plan.h"
@@ -111,6 +112,8 @@ class Engine {
   const ExpertLayouts& expert_layouts() const { return expert_layouts_; }
   // No answer of the passes to come may differ from what it is with every expert in memory.
   bool exact() const { return (offloaded_ == nullptr || exact_) && !routes_by_groups(); }
+  // Of the card whose memory holds experts, too; absent: there is none.
+  std::optional<CardReport> card_report() const;
   // What chooses experts in place of the routers; null: nothing was opened that could.
   const GroupRouter* group_router() const { return group_router_ ? &*group_router_ : nullptr; }
   bool routes_by_groups() const { return group_router_.has_value() && by_groups_; }
@@ -157,6 +160,7 @@ class Engine {
                      LowExperts low, SubstitutionChain substitution, const OffloadOptions& options,
                      std::optional<ModelProfile> profile, const ByteProgress& progress);
   Status OpenGate(const LoadedGate& gate);
+  Status OpenCard(TestedGpu gpu, const CardOptions& options);
   Status OpenSequences(bool saves_states);
   void ComputeLogits(std::span<const SequenceRows> rows);
   void BeginCheck(std::span<const SequenceRows> rows);
@@ -177,6 +181,7 @@ class Engine {
   MonotonicClock clock_;
   std::unique_ptr<ExpertSource> experts_;
   OffloadedExperts* offloaded_ = nullptr;  // the same; null if every expert is in memory
+  CardExperts* card_ = nullptr;            // in front of them; null: no card
   std::unique_ptr<HeldExperts> all_held_;  // if every expert is in memory, once somebody asked
   bool exact_ = true;                      // what offloaded_ does
   std::optional<GroupRouter> group_router_;

@@ -74,7 +74,7 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
   };
   needs.workspace = [&config, layers = plan.layers, type = plan.kv_type, threads = plan.threads,
                      trace = options.trace, drafters = plan.drafters, gate = machine.gate,
-                     gate_row = machine.gate_row,
+                     gate_row = machine.gate_row, card = plan.card,
                      sequences = options.sequences](std::uint32_t context, std::uint32_t chunk) {
     const Bytes recorder = trace ? TraceRecorder::BytesFor(config, *trace, chunk) : Bytes();
     Bytes drafts;
@@ -85,7 +85,8 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
                GuessedRoutes::BytesFor(routed, config.moe.routing.top_k,
                                        static_cast<std::uint32_t>(guesses));
     }
-    return recorder + drafts + gate + chunk * gate_row +
+    const Bytes beside = card ? CardHostBytes(*card, config, chunk) : Bytes();
+    return recorder + drafts + gate + chunk * gate_row + beside +
            Workspace::BytesFor(config, {.chunk = chunk,
                                         .threads = threads,
                                         .kv = KvPool::LayoutsFor(config, layers, type, context),
@@ -263,6 +264,17 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   plan.loader = loader.options;
   plan.costs = {.medium = loader.medium, .local = LocalWorkOf(weights.experts, machine.costs)};
   plan.logits = LogitBytes(config, options.sequences);
+  if (machine.card) {
+    Result<CardPlan> card =
+        PlanCard(config, weights.experts, *machine.card, options.card, request.chunk);
+    if (card.ok()) {
+      plan.card = *std::move(card);
+    } else if (options.card.by_name()) {
+      return card.status();
+    } else {
+      plan.notes.push_back("no card: " + card.status().message());
+    }
+  }
   plan.needs = NeedsOf(config, weights, machine, plan, options);
   Result<MemoryPlan> memory = PlanMemory(plan.needs, request);
   if (!memory.ok()) return Refused(memory.status(), machine, options);
@@ -286,6 +298,7 @@ std::vector<std::string> Describe(const EnginePlan& plan) {
   std::vector<std::string> lines = {fmt::format("threads       {}", plan.threads),
                                     fmt::format("KV type       {}", Name(plan.kv_type))};
   for (std::string& line : Describe(plan.memory, plan.needs)) lines.push_back(std::move(line));
+  if (plan.card) lines.push_back("card          " + Describe(*plan.card));
   for (const std::string& note : plan.notes) lines.push_back("note          " + note);
   return lines;
 }

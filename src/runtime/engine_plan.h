@@ -29,6 +29,7 @@
 #include "model/config.h"
 #include "model/layer_range.h"
 #include "model/weight_loader.h"
+#include "runtime/card_plan.h"
 #include "runtime/group_gate_file.h"
 #include "store/expert_loader.h"
 #include "text/draft/drafters.h"
@@ -113,6 +114,7 @@ struct EngineOptions {
   // Of models whose sequences have a state, as many as sequences can be saved for others.
   bool saves_states = true;
   OffloadOptions offload;
+  CardOptions card;
   std::optional<TraceScores> trace;  // routing will be recorded: that takes memory
   DraftChoice drafters = {};         // of tokens ahead, for who generates; none: off
   std::string draft = {};            // path of a model that guesses (draft_plan.h); empty: none
@@ -136,14 +138,15 @@ struct EngineOptions {
 // What a plan depends on besides the model and the options.
 struct MachineFacts {
   std::uint32_t cpus = 1;
-  Bytes available;         // for the whole process if no budget is given
-  Bytes program;           // the process without what the plan divides
-  bool container = true;   // experts can be read from a packed container
-  CostModel costs;         // as they were measured before, of the disk that experts are read from
-  Bytes draft = {};        // what a draft model takes
-  Bytes gate = {};         // what a group gate takes,
-  Bytes gate_row = {};     // and for each row of a pass
-  Bytes for_others = {};   // what is free beside `available`
+  Bytes available;        // for the whole process if no budget is given
+  Bytes program;          // the process without what the plan divides
+  bool container = true;  // experts can be read from a packed container
+  CostModel costs;        // as they were measured before, of the disk that experts are read from
+  Bytes draft = {};       // what a draft model takes
+  Bytes gate = {};        // what a group gate takes,
+  Bytes gate_row = {};    // and for each row of a pass
+  std::optional<GpuInfo> card = {};  // that was asked for
+  Bytes for_others = {};             // what is free beside `available`
   std::string limit = {};  // what sets both: the machine, or a cgroup's folder; empty: not known
   Bytes whole = {};        // all memory of the machine or the cgroup; 0: not known
 };
@@ -161,6 +164,7 @@ struct EnginePlan {
   std::uint32_t shallow_layers = 0;  // whose experts are all kept; known once a profile was read
   std::optional<TraceScores> trace;  // there is room to record one
   DraftChoice drafters;              // of tokens ahead
+  std::optional<CardPlan> card;      // whose memory holds experts, too
   std::vector<std::string> notes;    // "context 4096 of the trained 32768: --ctx asks for more"
 
   std::uint32_t context() const { return memory.context; }

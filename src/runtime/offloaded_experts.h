@@ -111,6 +111,13 @@ class OffloadedExperts final : public ExpertSource {
   // From the next pass on. A chain without links is exact, as is the beginning.
   void set_substitution(SubstitutionChain chain) { flow_.set_substitution(std::move(chain)); }
 
+  // Whether somebody else answers for the expert, so that nobody need read it ahead.
+  void set_covered(ExpertId id, bool covered) { flow_.set_covered(id, covered); }
+  // How long a load of the expert would take; 0: it is in memory, or no load was measured yet.
+  double SecondsAway(ExpertId id) const {
+    return flow_.cache().Find(id) == Residence::kResident ? 0 : loads_->SecondsFor(id.layer);
+  }
+
   // Between passes: where each expert is, by ExpertGrid::Index. Takes note of loads that have
   // ended.
   std::vector<ExpertPlace> Places();

@@ -151,6 +151,30 @@ Result<std::string> WantedChain(const ChainQuestion& asked) {
   return ChainWithin(std::get<LatencyTarget>(lossiness), asked);
 }
 
+// Before the plan is made, so that what the driver takes of this process's memory is in it.
+Result<std::optional<FoundCard>> FindCardFor(const ModelConfig& config,
+                                             const ExpertLayouts& layouts,
+                                             const EngineOptions& options, PlanFor use,
+                                             std::string& why) {
+  if (!options.card.wanted()) return std::optional<FoundCard>();
+  const char* without = nullptr;
+  if (config.moe.routing.experts == 0) {
+    without = "the model has no experts";
+  } else if (options.trace) {
+    without = "a trace is recorded, of what memory alone does";
+  } else if (!std::holds_alternative<Exact>(options.offload.lossiness) ||
+             options.offload.low_copies.any()) {
+    without = "missing experts may be answered by others, or at lower precision";
+  }
+  if (without == nullptr) {
+    return FindCard(options.card, layouts, use == PlanFor::kOpening, why);
+  }
+  if (options.card.by_name()) {
+    return InvalidArgument("--gpu {}: a card without use: {}", options.card.choice, without);
+  }
+  return std::optional<FoundCard>();
+}
+
 }  // namespace
 
 bool ChoosesByGroups(const ModelConfig& config) {
@@ -181,11 +205,15 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& ask
     ReturnFreeMemory();  // that reading it took
   }
   EnginePlan plan;
+  std::string no_card;
+  TROUPE_ASSIGN_OR_RETURN(std::optional<FoundCard> card,
+                          FindCardFor(*config, measure.experts, options, use, no_card));
   const auto make_plan = [&](Bytes taken) -> Result<Bytes> {
     TROUPE_ASSIGN_OR_RETURN(MachineFacts machine,
                             ReadMachineFacts(path, container, options, taken));
     if (container.empty()) machine.program += SumBytes(file, measure.experts);
     if (draft != nullptr) machine.draft = DraftBytes(draft->plan);
+    if (card) machine.card = card->info;
     if (gate) {
       const auto bytes = [&](std::size_t chunk) {
         return GroupRouter::BytesFor(
@@ -207,6 +235,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& ask
   }
   if (use == PlanFor::kLook) planned = {};
   if (draft != nullptr) plan.notes.push_back(Describe(options.draft, draft->plan));
+  if (!no_card.empty()) plan.notes.push_back("no card: " + no_card);
   const OffloadOptions& offload = options.offload;
   TROUPE_ASSIGN_OR_RETURN(const std::string wanted, WantedChain({file, container, offload, plan}));
   TROUPE_ASSIGN_OR_RETURN(
@@ -277,6 +306,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& ask
                       .low = std::move(low),
                       .substitution = std::move(substitution),
                       .gate = std::move(gate),
+                      .gpu = card ? std::move(card->gpu) : std::nullopt,
                       .draft = std::move(draft)};
 }
 

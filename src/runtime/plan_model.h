@@ -38,7 +38,8 @@ struct PlannedModel {
   std::optional<ModelProfile> profile;       // if there is one, and it is of use
   LowExperts low;                            // empty if every expert is in memory, or they are off
   SubstitutionChain substitution;
-  std::optional<LoadedGate> gate;       // absent: the exact one
+  std::optional<LoadedGate> gate;  // absent: the exact one
+  std::optional<TestedGpu> gpu;    // of the plan's card; absent: there is none, or it is a look
   std::unique_ptr<PlannedModel> draft;  // a model that guesses for it; null: none does
 };
 

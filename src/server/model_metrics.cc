@@ -93,9 +93,10 @@ void AddAsks(const ExpertUsage& experts, MetricFamilies& families) {
                      {{"layer", name}, {"found", "miss"}});
   }
   constexpr auto kTiers =
-      "Asks for experts by where the answer came from: memory, a load under way, the disk in full "
-      "or as a low copy, or another place that computed it";
-  for (const auto& [tier, asks] : {std::pair{"memory", experts.hits},
+      "Asks for experts by where the answer came from: a card's memory, memory, a load under way, "
+      "the disk in full or as a low copy, or another place that computed it";
+  for (const auto& [tier, asks] : {std::pair{"card", experts.card_hits},
+                                   {"memory", experts.hits},
                                    {"loading", experts.waited},
                                    {"disk", experts.loaded},
                                    {"disk_low_copy", experts.loaded_low},
@@ -131,6 +132,16 @@ void AddForesight(const Foresight& foresight, MetricFamilies& families) {
   add("troupe_likely_guesses_total", "Likely guesses of experts that were not in memory", "came",
       "true", "false",
       [](const ForesightFrom& from) { return std::pair(from.came_true, from.guesses); });
+}
+
+void AddCard(const ExpertUsage& experts, MetricFamilies& families) {
+  families.Counter("troupe_card_rows_total", "Rows of experts that a card answered",
+                   experts.card_rows);
+  families.Counter("troupe_card_copies_total", "Experts copied into a card's memory",
+                   experts.card_copies);
+  families.Counter("troupe_card_failures_total",
+                   "Cards that failed or hung, after which the processor goes on alone",
+                   experts.card_failures);
 }
 
 void AddReads(const ExpertUsage& experts, MetricFamilies& families) {
@@ -189,7 +200,10 @@ void AddPlan(const Plan& plan, MetricFamilies& families) {
     families.Gauge("troupe_memory_plan_bytes", kBudget, bytes, {{"part", part}});
   }
   families.Gauge("troupe_memory_budget_bytes", "The budget of the process", plan.budget);
-  constexpr auto kExperts = "Experts that memory can hold, and all of them";
+  families.Gauge("troupe_card_vram_bytes", "What is taken of a card's memory; 0: there is none",
+                 plan.card);
+  constexpr auto kExperts = "Experts that a card and memory can hold, and all of them";
+  families.Gauge("troupe_experts", kExperts, plan.experts_in_card, {{"which", "in_card"}});
   families.Gauge("troupe_experts", kExperts, plan.experts_in_memory, {{"which", "in_memory"}});
   families.Gauge("troupe_experts", kExperts, plan.experts_in_all, {{"which", "all"}});
 }
@@ -200,6 +214,7 @@ void AddModelMetrics(const Metrics& model, const Plan& plan, std::size_t parked,
                      MetricFamilies& families) {
   AddModel(model, parked, families);
   AddAsks(model.experts, families);
+  AddCard(model.experts, families);
   AddReads(model.experts, families);
   AddPlan(plan, families);
 }

@@ -138,11 +138,13 @@ TEST_F(ServeMetricsTest, AsksForExpertsAreToldByLayerAndByTier) {
   experts.loaded = 2;
   experts.loaded_low = 3;
   experts.elsewhere = 4;
+  experts.card_hits = 6;
   experts.layers = {{}, {.hits = 7, .asks = 9}};
   for (const char* line : {R"(troupe_expert_asks_total{found="hit"} 10)",
                            R"(troupe_expert_asks_total{found="miss"} 5)",
                            R"(troupe_layer_expert_asks_total{layer="1",found="hit"} 7)",
                            R"(troupe_layer_expert_asks_total{layer="1",found="miss"} 2)",
+                           R"(troupe_tier_expert_asks_total{tier="card"} 6)",
                            R"(troupe_tier_expert_asks_total{tier="memory"} 10)",
                            R"(troupe_tier_expert_asks_total{tier="loading"} 1)",
                            R"(troupe_tier_expert_asks_total{tier="disk"} 2)",
@@ -184,6 +186,17 @@ TEST_F(ServeMetricsTest, ReadsPrefetchesAndInexactAnswersAreTold) {
         R"(troupe_inexact_total{kind="peer_bf16"} 12)",
         R"(troupe_inexact_total{kind="peer_q8"} 13)",
         R"(troupe_inexact_total{kind="grouped"} 14)"}) {
+    ExpectLine(line);
+  }
+}
+
+TEST_F(ServeMetricsTest, WhatACardDidIsTold) {
+  model_.experts.card_rows = 5;
+  model_.experts.card_copies = 6;
+  model_.experts.card_failures = 1;
+  for (const char* line :
+       {"troupe_card_rows_total 5", "troupe_card_copies_total 6", "troupe_card_failures_total 1",
+        "troupe_card_vram_bytes 0", R"(troupe_experts{which="in_card"} 0)"}) {
     ExpectLine(line);
   }
 }

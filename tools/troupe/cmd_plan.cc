@@ -197,6 +197,10 @@ class PlanCommand final : public Command {
     record["all_resident"] = memory.all_resident;
     record["experts"] = model.plan.needs.AllExperts();
     record["expert_slots"] = memory.slots;
+    const std::optional<CardPlan>& card = model.plan.card;
+    record["card"] = card ? Json(card->name) : Json();
+    record["card_slots"] = card ? card->shape.slots : 0;
+    record["card_vram_bytes"] = card ? card->total().count() : 0;
     record["store"] = model.store == nullptr ? Json(nullptr) : Json(model.store->name());
     record["notes"] = std::move(notes);
     record["warnings"] = memory.warnings;

@@ -188,6 +188,7 @@ class RunCommand final : public Command {
     if (explain_) {
       ExplainSubstitution(engine);
       ExplainGate(engine);
+      ExplainCard(engine);
     }
     if (explain_ && answer != nullptr) {
       ExplainForesight(answer->usage);

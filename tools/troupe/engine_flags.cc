@@ -56,6 +56,7 @@ void EngineFlags::AddTo(Options& options, ModelArgument model) {
       .Between(1u, 1u << 30)
       .Type("N");
   AddMemoryOptions(options);
+  AddCardOptions(options);
   AddPredictionOptions(options);
   AddLossyOptions(options);
 }
@@ -147,6 +148,21 @@ void EngineFlags::AddMemoryOptions(Options& options) {
           },
           "Simulate a slower disk: bytes per second, and latency, such as 500MiB/100us")
       .Type("SPEED");
+}
+
+void EngineFlags::AddCardOptions(Options& options) {
+  options
+      .Add("--gpu", card_.choice,
+           "Card whose memory holds experts, too, and which answers by them with the same bytes "
+           "where that is quicker: auto (the largest card, if there is one), none (loads no "
+           "driver), or a part of a device's name or platform (auto)")
+      .Suggest({"auto", "none"})
+      .Type("NAME");
+  options
+      .Add("--vram", card_.memory,
+           "Budget of the card's memory (nine tenths of it, and no more than all but 512 MiB)")
+      .Check(CheckSizeHasUnit)
+      .Type("SIZE");
 }
 
 void EngineFlags::AddPredictionOptions(Options& options) {
@@ -328,6 +344,7 @@ EngineOptions EngineFlags::options() const {
   options.fingerprint = fingerprint_;
   options.offload = offload_;
   options.offload.fill = asked_to_fill_.value_or(fills_);
+  options.card = card_;
   options.drafters = drafters_;
   options.draft = draft_;
   options.chat_template = chat_template_;

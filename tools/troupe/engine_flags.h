@@ -80,6 +80,7 @@ class EngineFlags {
 
  private:
   void AddMemoryOptions(Options& options);
+  void AddCardOptions(Options& options);
   void AddPredictionOptions(Options& options);
   void AddLossyOptions(Options& options);
 
@@ -94,6 +95,7 @@ class EngineFlags {
   OffloadOptions offload_;
   FillCache fills_ = FillCache::kNo;  // without --fill
   std::optional<FillCache> asked_to_fill_;
+  CardOptions card_{.choice = "auto"};
   DraftChoice drafters_;  // none, unless there is an option
   std::string draft_;     // path; empty: no model guesses
   std::string chat_template_;

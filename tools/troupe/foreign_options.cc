@@ -8,10 +8,12 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view kWhyNoGpu =
-    "no layers go to a GPU here, processors compute them all; leave it out";
+    "no layers go to a GPU here, experts do: --gpu names it and --vram says how much it may hold; "
+    "leave it out";
 constexpr std::string_view kWhyNoDevices =
     "tensors are not put on devices here, processors compute them all; leave it out";
-constexpr std::string_view kWhyExpertsHere = "processors compute all experts here; leave it out";
+constexpr std::string_view kWhyExpertsHere =
+    "experts go to a card where that is quicker; --gpu none keeps them on processors";
 constexpr std::string_view kWhyPull =
     "`troupe pull hf.co/OWNER/REPO` gets a model, and run takes it";
 constexpr std::string_view kWhyPositions =

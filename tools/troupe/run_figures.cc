@@ -26,6 +26,13 @@ std::string DraftsLine(const SpeculationUse& drafts) {
   return fmt::format("[drafts: {} of {} drafted tokens right]\n", drafts.accepted, drafts.drafted);
 }
 
+std::string CardLine(const ExpertUsage& all) {
+  if (all.card_rows == 0 && all.card_failures == 0) return "";
+  return fmt::format("[card: answered {} of experts, {} copied into it{}]\n",
+                     Counted(all.card_rows, "row"), Counted(all.card_copies, "expert"),
+                     all.card_failures > 0 ? "; it has failed" : "");
+}
+
 std::string ExpertsLine(const RunFigures& figures) {
   const ExpertUsage& all = figures.usage.experts;
   return fmt::format(
@@ -100,7 +107,8 @@ std::string RunLossLines(const RunFigures& figures) {
 }
 
 std::string RunDetailLines(const RunFigures& figures) {
-  const std::string answer = PromptLine(figures) + DraftsLine(figures.usage.speculation);
+  const std::string answer =
+      PromptLine(figures) + DraftsLine(figures.usage.speculation) + CardLine(figures.usage.experts);
   if (!IsOffloaded(figures)) return answer;
   return answer + ExpertsLine(figures) + TokenLine(figures.usage) +
          PrefetchLine(figures.usage.decode_experts);

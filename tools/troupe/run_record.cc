@@ -64,6 +64,10 @@ void AddUsage(Json& record, const ExpertUsage& usage) {
   record["peer_bf16"] = usage.peer_bf16;
   record["peer_q8"] = usage.peer_q8;
   record["grouped"] = usage.grouped;
+  record["card_hits"] = usage.card_hits;
+  record["card_rows"] = usage.card_rows;
+  record["card_copies"] = usage.card_copies;
+  record["card_failures"] = usage.card_failures;
   record["deciding_s"] = usage.deciding_seconds;
   record["prefetches"] = usage.prefetches;
   record["prefetch_useful"] = usage.prefetch_useful;
@@ -142,6 +146,13 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt, const Samp
   AddUsage(record, answer.usage.experts);
   record["substitutions"] = answer.usage.experts.NotExact();
   record["expert_slots"] = plan.memory.slots;
+  const std::optional<CardReport> card = engine.card_report();
+  record["card"] = card ? Json(card->name) : Json();
+  record["card_slots"] = card ? card->slots : 0;
+  record["card_vram_bytes"] = card ? card->memory.count() : 0;
+  record["card_row_s"] = card ? card->card_seconds : 0;
+  record["processor_row_s"] = card ? card->processor_seconds : 0;
+  record["card_copy_s"] = card ? card->copy_seconds : 0;
   AddGate(record, engine);
   Json decode;
   AddUsage(decode, answer.usage.decode_experts);
@@ -197,6 +208,19 @@ void ExplainMisses(Engine& engine) {
 void ExplainSubstitution(const Engine& engine) {
   const std::optional<OffloadReport> offload = engine.offload_report();
   if (offload && !offload->substitution.exact()) Remark("{}", Explain(offload->substitution));
+}
+
+void ExplainCard(const Engine& engine) {
+  const std::optional<CardReport> card = engine.card_report();
+  if (!card) return;
+  Remark("card: {} holds {} experts, of slots for {}; {} made room for others\n", card->name,
+         card->held, card->slots, card->evictions);
+  if (!card->status.ok()) Remark("card: not used any more: {}\n", card->status.message());
+  if (card->card_seconds <= 0 || card->processor_seconds <= 0) return;
+  Remark(
+      "card: an expert takes it {:.0f} us for a row, and the processor {:.0f} us; a copy {:.0f} "
+      "us\n",
+      card->card_seconds * 1e6, card->processor_seconds * 1e6, card->copy_seconds * 1e6);
 }
 
 void ExplainForesight(const Usage& usage) {

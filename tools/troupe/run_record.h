@@ -45,6 +45,8 @@ void ExplainSubstitution(const Engine& engine);
 void ExplainForesight(const Usage& usage);
 // What a group gate did; nothing where there is none.
 void ExplainGate(const Engine& engine);
+// What the card did; nothing where there is none.
+void ExplainCard(const Engine& engine);
 // What drafts did for an answer, and why there were none.
 void ExplainSpeculation(const Engine& engine, const Usage& usage);
 

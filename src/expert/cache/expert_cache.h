@@ -78,6 +78,16 @@ class ExpertCache {
   Residence Find(ExpertId id) const { return entries_[shape_.grid.Index(id)].residence; }
   std::uint32_t SlotOf(ExpertId id) const;  // of one that is resident or loading
 
+  // Whether something else than this cache answers for the expert: it need not be read ahead.
+  void set_covered(ExpertId id, bool covered) {
+    covered_.resize(entries_.size());
+    covered_[shape_.grid.Index(id)] = covered;
+  }
+  // Neither here nor covered.
+  bool IsMissing(ExpertId id) const {
+    return Find(id) == Residence::kAbsent && (covered_.empty() || !covered_[shape_.grid.Index(id)]);
+  }
+
   ExpertCopy CopyOf(ExpertId id) const;  // of one that is resident or loading
 
   // Notes that a layer needs the expert now, in a copy no lower than `least`, and tells whether it
@@ -161,6 +171,7 @@ class ExpertCache {
   std::uint32_t most_slots_;
   std::unique_ptr<EvictionPolicy> policy_;
   std::vector<Entry> entries_;
+  std::vector<bool> covered_;            // empty: nothing ever was
   std::vector<std::uint8_t> evictable_;  // by grid index: resident, and not pinned
   std::vector<std::uint32_t> held_;
   std::vector<std::uint32_t> free_;

@@ -47,6 +47,11 @@ void ForEachSum(ExpertUsage& usage, const ExpertUsage& other, Change change) {
        std::pair(&guessed, &other.guessed), std::pair(&expected, &other.expected),
        std::pair(&left_out, &other.left_out), std::pair(&draft_reads, &other.draft_reads),
        std::pair(&draft_reads_used, &other.draft_reads_used));
+  auto& [card_hits, card_rows, card_copies, card_failures] = static_cast<CardUse&>(usage);
+  each(ShareBy::kHits, std::pair(&card_hits, &other.card_hits),
+       std::pair(&card_rows, &other.card_rows));
+  each(ShareBy::kMisses, std::pair(&card_copies, &other.card_copies),
+       std::pair(&card_failures, &other.card_failures));
   auto& [needed, named, likely, in_time, from] = foresight;
   const Foresight& their = other.foresight;
   each(ShareBy::kMisses, std::pair(&needed, &their.needed), std::pair(&named, &their.named),

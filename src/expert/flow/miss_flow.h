@@ -117,6 +117,8 @@ class MissFlow {
 
   // Keeps a resident where it is for as long as the pin lives.
   [[nodiscard]] ExpertCache::Pin Hold(ExpertId id) { return cache_.PinResident(id); }
+  // See ExpertCache.
+  void set_covered(ExpertId id, bool covered) { cache_.set_covered(id, covered); }
   void set_quotas(std::vector<std::uint32_t> quotas) { cache_.set_quotas(std::move(quotas)); }
 
   // Between passes: the cache uses the first `slots` alone, as of ExpertCache::Resize.

@@ -130,7 +130,7 @@ MissForecast::List& MissForecast::AddList(std::uint32_t layer, std::uint32_t ahe
     Predicted& predicted = list.experts[e];
     popularity_.Describe({layer, e}, predicted.signs);
     predicted.signs.logit = predicted.signs.popularity;
-    predicted.was_absent = cache_.Find({layer, e}) == Residence::kAbsent;
+    predicted.was_absent = cache_.IsMissing({layer, e});
     predicted.to_load = predicted.was_absent || loads_.Has({layer, e});
   }
   return list;

@@ -81,7 +81,7 @@ void NamedAhead::OnFound(ExpertId id, Residence residence) {
 // While a draft goes on nothing else is known of what comes next.
 std::optional<ExpertId> NamedAhead::Next(std::size_t under_way) {
   for (const ExpertId id : names_) {
-    if (cache_.Find(id) != Residence::kAbsent) continue;
+    if (!cache_.IsMissing(id)) continue;
     if (under_way >= kMostUnderWay) return std::nullopt;
     return id;
   }

@@ -197,7 +197,7 @@ void Prefetcher::OnForecast(std::uint32_t layer, std::uint32_t ahead, const Gate
 void Prefetcher::AddList(std::uint32_t layer, std::uint32_t ahead, std::span<const Guess> guesses) {
   List list{.layer = layer, .ahead = ahead, .made = layer_began_, .guesses = {}};
   for (const Guess& guess : guesses) {
-    const bool absent = cache_.Find({layer, guess.expert}) == Residence::kAbsent;
+    const bool absent = cache_.IsMissing({layer, guess.expert});
     const double odds = ahead == 0 ? 1 : odds_.Of(ahead, PlaceOfRow(list.guesses.size()));
     list.guesses.push_back({.guess = guess, .was_absent = absent, .odds = odds});
   }

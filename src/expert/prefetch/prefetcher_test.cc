@@ -70,6 +70,17 @@ TEST_F(PrefetcherTest, AnswersWithGuessesThatAreNotThereInTheirOrder) {
   EXPECT_EQ(prefetcher_.stats().loads, 2u);
 }
 
+TEST_F(PrefetcherTest, WhatSomethingElseAnswersForIsNotReadAhead) {
+  guesses_ = {{.expert = 4, .expected = true}, {.expert = 2, .expected = true}};
+  cache_.set_covered({1, 4}, true);
+  Ask(0, {0, 1});
+  prefetcher_.OnForecast(1, 1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(2));
+  cache_.set_covered({1, 4}, false);
+  prefetcher_.OnForecast(1, 1, {});
+  EXPECT_THAT(LoadAll(), testing::ElementsAre(4));
+}
+
 TEST_F(PrefetcherTest, KeepsGuessedResidentsInUpToAQuarterOfTheSlots) {
   for (const ExpertId id : {ExpertId{1, 0}, {1, 1}, {1, 2}, {1, 3}}) Bring(id);
   guesses_ = {{.expert = 0, .expected = true},

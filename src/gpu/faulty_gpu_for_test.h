@@ -1,0 +1,94 @@
+// A device that works until a test says otherwise: then calls fail, as of a card that has vanished,
+// or do not return, as of a driver that hangs.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "gpu/forwarding_gpu_for_test.h"
+#include "gpu/opencl.h"
+#include "gpu/usable_gpu.h"
+
+namespace troupe {
+
+struct GpuFaults {
+  std::atomic<int> work_left = -1;     // pieces of work that are taken; negative: any number
+  std::atomic<bool> hangs = false;     // in place of failing
+  std::atomic<int> buffers_left = -1;  // that it has room for
+  std::atomic<bool> gone = false;      // the device was let go of
+
+  bool WaitUntilGone() const {
+    for (int i = 0; i < 10'000 && !gone; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return gone;
+  }
+};
+
+class FaultyGpu final : public ForwardingGpu {
+ public:
+  FaultyGpu(std::unique_ptr<GpuDevice> sound, std::shared_ptr<GpuFaults> faults)
+      : ForwardingGpu(*sound), sound_(std::move(sound)), faults_(std::move(faults)) {}
+  ~FaultyGpu() override {
+    sound_.reset();
+    faults_->gone = true;
+  }
+
+  Result<std::unique_ptr<GpuBuffer>> Allocate(Bytes size) override {
+    if (faults_->buffers_left == 0) return Error(Code::kResourceExhausted, "the device is full");
+    if (faults_->buffers_left > 0) --faults_->buffers_left;
+    return ForwardingGpu::Allocate(size);
+  }
+  Result<GpuEventPtr> CopyIn(GpuLane lane, std::span<const std::byte> from, GpuBuffer& to, Bytes at,
+                             std::span<const GpuEventPtr> after) override {
+    TROUPE_RETURN_IF_ERROR(Count());
+    return ForwardingGpu::CopyIn(lane, from, to, at, after);
+  }
+  Result<GpuEventPtr> CopyOut(GpuLane lane, const GpuBuffer& from, Bytes at,
+                              std::span<std::byte> to,
+                              std::span<const GpuEventPtr> after) override {
+    TROUPE_RETURN_IF_ERROR(Count());
+    return ForwardingGpu::CopyOut(lane, from, at, to, after);
+  }
+  Result<GpuEventPtr> Launch(const GpuLaunch& launch, std::span<const GpuEventPtr> after) override {
+    TROUPE_RETURN_IF_ERROR(Count());
+    return ForwardingGpu::Launch(launch, after);
+  }
+
+ private:
+  Status Count() {
+    if (faults_->work_left < 0) return OkStatus();
+    if (faults_->work_left > 0) {
+      --faults_->work_left;
+      return OkStatus();
+    }
+    while (faults_->hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return Error(Code::kUnavailable, "the device is gone");
+  }
+
+  std::unique_ptr<GpuDevice> sound_;
+  std::shared_ptr<GpuFaults> faults_;
+};
+
+// The first device that opens, with such faults; null where none does.
+inline std::unique_ptr<TestedGpu> OpenFaultyGpu(std::span<const TensorType> types,
+                                                std::shared_ptr<GpuFaults> faults) {
+  const auto infos = ListOpenClDevices();
+  for (std::size_t place = 0; infos.ok() && place < infos->size(); ++place) {
+    auto opened = OpenOpenClDevice(place);
+    if (!opened.ok()) continue;
+    auto gpu = std::make_unique<TestedGpu>();
+    gpu->device = std::make_unique<FaultyGpu>(std::move(opened).value(), std::move(faults));
+    gpu->kernels = std::make_unique<GpuKernels>(GpuKernels::Build(*gpu->device, types).value());
+    return gpu;
+  }
+  return nullptr;
+}
+
+}  // namespace troupe
