@@ -17,6 +17,8 @@ def ratio(cell):
 
 
 def bar(cell):
+    if cell["part"] == "peer":
+        return None  # a figure, and no bar
     if cell["part"] == "copy":
         return LEAST_COPY.get(cell["share"])
     if cell["part"] == "resident":

@@ -1,6 +1,7 @@
 """The answers of bench/speculation: a server with drafts and one without, asked the same in turn."""
 import contextlib
 import json
+import os
 import pathlib
 import re
 import signal
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import urllib.request
 
+import llamacpp
 import measured_run
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -16,6 +18,8 @@ _FACTOR = 64  # times as wide: the same text and routing, with an expert of 3 MB
 _EXPERTS = 256
 _LINK = "500MiB/100us"
 _LONGEST = 600
+# Guesses of llama.cpp's look-up at most: none, as it is shipped, and longer ones, which suit copies.
+_PEER_MOST = (0, 3, 16)
 
 # Texts of the project that no drafter and no governor was tuned on.
 _CODE = ROOT / "src/text/stop_strings.cc"
@@ -39,6 +43,12 @@ def _quoted_text():
     answer = " It says two things. First: ".join(["They are alike. It says: " + quotes[0], quotes[1]])
     answer += " And then this: " + quotes[2]
     return whole.replace("\n", " ") + "\n\nWhat does the text say of prefixes?\n\n", answer
+
+
+def _prose():
+    """A text, and how it goes on."""
+    text = _PROSE.read_text(encoding="utf-8")
+    return text[2000:3200], text[3200:4000]
 
 
 class _Server:
@@ -85,20 +95,44 @@ class Runs:
 
     def copy(self, shares):
         """Code editing, and answers that quote: what an able model would write, token by token."""
+        rounds = 3 if self._quick else 7
+        for name, (prompt, answer) in (("edit", _edited_code()), ("quote", _quoted_text())):
+            yield from self._cells_of(name, self._written(self._texts(prompt, answer), rounds), shares)
+
+    def peer(self, _shares):
+        """The same in memory, and prose, beside llama.cpp with its own look-up: the best of its ways."""
+        llamacpp.set_up()
+        for name, (prompt, answer) in (("edit", _edited_code()), ("quote", _quoted_text()), ("prose", _prose())):
+            paths = self._texts(prompt, answer)
+            cell = {"part": "peer", "drafter": "lookup", "share": 100, "text": name, "off": [], "on": []}
+            for _ in range(2 if self._quick else 5):
+                written = self._written(paths, 1, "percent:100/drafts:1")
+                cell["on"] += next(self._cells_of(name, written, [100]))["on"]
+                run = measured_run.run(
+                    ["node", str(llamacpp.BENCH / "peer_lookup.mjs"), str(paths["MODEL"]), str(paths["PROMPT"]),
+                     str(paths["ANSWER"]), str(len(os.sched_getaffinity(0))), ",".join(map(str, _PEER_MOST))])
+                best = max(json.loads(run.stdout)["runs"], key=lambda run: run["tokens_per_s"])
+                cell["off"].append(best | {"bytes_read": 0})
+            yield cell
+
+    def _texts(self, prompt, answer):
+        """The model, and files of both texts."""
+        paths = {"MODEL": self._model}
+        for kind, text in (("PROMPT", prompt), ("ANSWER", answer)):
+            paths[kind] = self._model.parent / f"speculation-{kind.lower()}.txt"
+            paths[kind].write_text(text, encoding="utf-8")
+        return paths
+
+    def _written(self, paths, rounds, which="."):
+        """What speculation_bench says of writing the answer behind the prompt."""
         binary = self._troupe.parent.parent.parent / "src/runtime/speculation_bench"
         if not binary.exists():
             raise measured_run.RunFailed(f"{binary}: no such file; `make benches` makes it")
-        rounds = 3 if self._quick else 7
-        for name, (prompt, answer) in (("edit", _edited_code()), ("quote", _quoted_text())):
-            paths = {"MODEL": self._model}
-            for kind, text in (("PROMPT", prompt), ("ANSWER", answer)):
-                paths[kind] = self._model.parent / f"speculation-{kind.lower()}.txt"
-                paths[kind].write_text(text, encoding="utf-8")
-            run = measured_run.run(
-                [str(binary), f"--benchmark_repetitions={rounds}", "--benchmark_format=json",
-                 "--benchmark_enable_random_interleaving=true"],
-                {f"TROUPE_BENCH_{kind}": str(path) for kind, path in paths.items()})
-            yield from self._cells_of(name, json.loads(run.stdout)["benchmarks"], shares)
+        run = measured_run.run(
+            [str(binary), f"--benchmark_repetitions={rounds}", "--benchmark_format=json",
+             "--benchmark_enable_random_interleaving=true", f"--benchmark_filter={which}"],
+            {f"TROUPE_BENCH_{kind}": str(path) for kind, path in paths.items()})
+        return json.loads(run.stdout)["benchmarks"]
 
     @staticmethod
     def _cells_of(name, runs, shares):

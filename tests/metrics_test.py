@@ -45,7 +45,7 @@ STILL = {'troupe_tier_expert_asks_total{tier="disk_low_copy"}', 'troupe_tier_exp
          'troupe_drafted_tokens_total{end="accepted"}', 'troupe_drafted_tokens_total{end="rejected"}',
          "troupe_draft_checks_total", "troupe_drafting_seconds_total", "troupe_draft_rest_passes_total",
          *(f'troupe_drafter_tokens_total{{drafter="{drafter}",end="{end}"}}' for end in ("accepted", "rejected")
-           for drafter in ("expected", "lookup", "grammar", "control", "offered", "model", "resident")),
+           for drafter in ("expected", "lookup", "grammar", "control", "offered", "model", "resident", "head")),
          'troupe_draft_reads_total{end="used"}', 'troupe_draft_reads_total{end="unused"}',
          'troupe_http_ended_total{why="timed_out"}', 'troupe_http_ended_total{why="too_slow"}',
          'troupe_http_ended_total{why="no_room"}', 'troupe_http_ended_total{why="made_way"}',

@@ -39,8 +39,8 @@ struct ModelOptions {
   // Requests may have rules for their answers (Request::rule), which takes memory.
   bool answer_rules = false;
   // Tokens that are guessed and checked several in a pass, where that is faster: by what "auto",
-  // "off", "lookup" (what the text has said before), "grammar" (what a rule forces) or "draft" say.
-  // Changes no byte of an answer.
+  // "off", "lookup" (what the text has said before), "grammar" (what a rule forces), "draft" or
+  // "heads" (the model's own) say. Changes no byte of an answer.
   std::string speculate = "auto";
   // GGUF file of a small model with the same vocabulary, which guesses tokens as well; empty: none.
   std::string draft;

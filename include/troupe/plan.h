@@ -28,7 +28,7 @@ struct Plan {
   Bytes requests;     // what those of a server keep until they are answered
   Bytes words;        // of prompts that a server reads, while their tokens are found
   Bytes cuts;         // of prompts that an end and its cloud cut by layers
-  Bytes draft;        // a model that guesses (ModelOptions::draft)
+  Bytes draft;        // a model that guesses (ModelOptions::draft), or the model's own head
   Bytes dense;        // weights that every token uses
   Bytes kv_cache;     // of all sequences
   Bytes state;        // of all sequences, whose layers have a recurrence

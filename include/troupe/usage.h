@@ -124,8 +124,8 @@ struct PrefixCacheUse {
 };
 
 // Who guesses tokens: the request, what the text has said before, a rule of the answer, a control
-// of tests, somebody elsewhere while the answer is written, a draft model, and the model itself by
-// the experts in memory alone.
+// of tests, somebody elsewhere while the answer is written, a draft model, the model itself by the
+// experts in memory alone, and the model's own head.
 enum class DraftSource : std::uint8_t {
   kExpected,
   kLookup,
@@ -133,13 +133,14 @@ enum class DraftSource : std::uint8_t {
   kControl,
   kOffered,
   kModel,
-  kResident
+  kResident,
+  kHead
 };
-inline constexpr std::size_t kDraftSources = 7;
+inline constexpr std::size_t kDraftSources = 8;
 
 constexpr std::string_view Name(DraftSource source) {
   constexpr std::string_view kSourceNames[kDraftSources] = {
-      "expected", "lookup", "grammar", "control", "offered", "model", "resident"};
+      "expected", "lookup", "grammar", "control", "offered", "model", "resident", "head"};
   return kSourceNames[static_cast<std::size_t>(source)];
 }
 
@@ -158,7 +159,7 @@ struct SpeculationUse {
   double saved_seconds = 0;    // as measured; below 0: drafts have cost time
   // The same tokens, by who guessed them (DraftSource).
   std::array<DraftedTokens, kDraftSources> by_source = {};
-  double drafting_seconds = 0;  // that a draft model took, or this one by residents alone
+  double drafting_seconds = 0;  // that a draft model took, or this one by residents or its head
 
   SpeculationUse& operator+=(const SpeculationUse& more) {
     checks += more.checks;

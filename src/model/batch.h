@@ -21,9 +21,11 @@ struct RowGroup {
   SequenceId sequence = 0;
   RequestId request = 0;
   Phase phase = Phase::kDecode;
-  bool exact = false;         // as RowGroupFacts::exact
-  std::uint32_t guessed = 0;  // as RowGroupFacts::guessed
-  bool drafts = false;        // as PassFacts::drafts: all groups of a batch, or none
+  bool exact = false;  // as RowGroupFacts::exact
+  // As RowGroupFacts::guessed. Where sequences have a state, the groups with guesses have no more
+  // rows in all than inputs can be kept of (StatePoolShape).
+  std::uint32_t guessed = 0;
+  bool drafts = false;  // as PassFacts::drafts: all groups of a batch, or none
   // Of models whose sequences have a state: what it is after n rows is to be saved, too
   // (KvSequence::TakeSaved). At most all of them; 0: it is not.
   std::size_t save_after = 0;

@@ -90,6 +90,9 @@ struct WindowConfig {
   std::optional<RopeParams> rope;
 };
 
+// Of a delta net: what somebody keeps on the stack is sized by it.
+inline constexpr std::uint32_t kMostHeadDim = 1024;
+
 // Layers whose past is a matrix a head (kernels/delta_net.h) behind a short convolution.
 struct DeltaNetConfig {
   std::uint32_t key_heads = 0;
@@ -153,9 +156,12 @@ struct ModelConfig {
   std::optional<DeltaNetConfig> delta;
   std::uint32_t short_conv_taps =
       0;  // a convolution over so many tokens between two gates; 0: none
-  // Layers behind the last one that guess further tokens. Nothing uses them yet: their tensors are
-  // known and left out.
+  // Layers behind the last one that guess further tokens. The model itself leaves them out; the
+  // first may be a head that next_token_head.h can run.
   std::uint32_t next_token_layers = 0;
+  bool next_token_head = false;
+  // Of such a head, which is the last of `layers`: what its tensors call it.
+  std::optional<std::uint32_t> next_token_block;
 
   bool IsRecurrent(std::uint32_t layer) const { return !recurrent.empty() && recurrent[layer]; }
   bool HasState() const { return !recurrent.empty(); }

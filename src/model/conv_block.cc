@@ -32,13 +32,17 @@ void ForwardPass::ConvBlock(std::uint32_t layer, const ShortConvWeights& w) {
     for (std::size_t t = 0; t < group.count; ++t) {
       Multiply(before + t * stride + first, mixed + t * stride + first, count);
     }
+    const SequenceState::Layer state = group.cache->state().At(layer);
+    if (state.inputs != nullptr) {
+      KeepInputs(state, mixed + first, stride, group.count, count, first);
+    }
     ConvolveInState({.channels = width,
                      .taps = config_.short_conv_taps,
                      .weights = w.conv,
                      .rows = mixed,
                      .stride = stride,
                      .tokens = group.count},
-                    group.cache->state().At(layer), first, count);
+                    state, first, count);
     for (std::size_t t = 0; t < group.count; ++t) {
       float* const out = ws_.conv_out.Row(group.first + t) + first;
       std::copy_n(mixed + t * stride + first, count, out);

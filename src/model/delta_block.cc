@@ -11,6 +11,7 @@
 #include "kernels/l2_norm.h"
 #include "kernels/rms_norm.h"
 #include "model/conv_state.h"
+#include "model/delta_heads.h"
 #include "model/forward_pass.h"
 
 namespace troupe {
@@ -77,6 +78,8 @@ void ForwardPass::ConvolveHeads(std::uint32_t layer, const DeltaNetWeights& w) {
     const std::size_t piece = task % pieces;
     const SequenceState::Layer state = group.cache->state().At(layer);
     float* const rows = ws_.mixed + group.first * channels;
+    if (state.inputs != nullptr)
+      KeepInputs(state, rows + piece * dim, channels, group.count, dim, piece * dim);
     const ShortConv conv{.channels = channels,
                          .taps = delta.taps,
                          .weights = w.conv,
@@ -97,33 +100,28 @@ void ForwardPass::ConvolveHeads(std::uint32_t layer, const DeltaNetWeights& w) {
 void ForwardPass::RunDeltaHeads(std::uint32_t layer, const DeltaNetWeights& w) {
   const DeltaNetConfig& delta = *config_.delta;
   const std::size_t dim = delta.head_dim, channels = delta.Channels(), heads = delta.value_heads;
-  const std::size_t matrix = DeltaNetHead::StateFloats(dim, dim);
   pool_.Run(batch_.size() * heads, [&](std::size_t task, std::size_t) {
     const GroupRows group = RowsOf(task / heads);
     const std::size_t head = task % heads;
-    const std::size_t key = delta.tiled ? head % delta.key_heads : head / (heads / delta.key_heads);
     const SequenceState::Layer state = group.cache->state().At(layer);
-    const float* const rows = ws_.mixed + group.first * channels;
-    const float* const gates = ws_.delta_gates + 2 * group.first * heads + head;
+    const float* const gates = ws_.delta_gates + 2 * group.first * heads;
+    if (state.inputs != nullptr && head == 0) {
+      KeepInputs(state, gates, 2 * heads, group.count, 2 * heads, channels);
+    }
     float* const out = ws_.delta_out.Row(group.first) + head * dim;
-    const DeltaNetHead call{.key_dim = dim,
-                            .value_dim = dim,
-                            .tokens = group.count,
-                            .q = rows + key * dim,
-                            .k = rows + delta.KeyRow() + key * dim,
-                            .v = rows + 2 * delta.KeyRow() + head * dim,
-                            .stride = channels,
-                            .decay = gates,
-                            .beta = gates + heads,
-                            .gate_stride = 2 * heads,
-                            .out = out,
-                            .out_stride = ws_.delta_out.cols,
-                            .before = state.matrices_before + head * matrix,
-                            .after = state.matrices_after + head * matrix};
+    DeltaNetHead call =
+        DeltaHeadOf(delta, head, ws_.mixed + group.first * channels, channels, state);
+    call.tokens = group.count;
+    call.decay = gates + head;
+    call.beta = gates + heads + head;
+    call.gate_stride = 2 * heads;
+    call.out = out;
+    call.out_stride = ws_.delta_out.cols;
     if (state.save_after == 0) {
       RunDeltaNet(call, 0, call.tiles());
     } else {
-      RunAndSave(call, state.save_after, state.matrices_saved + head * matrix);
+      RunAndSave(call, state.save_after,
+                 state.matrices_saved + head * DeltaNetHead::StateFloats(dim, dim));
     }
     for (std::size_t t = 0; t < group.count; ++t) {
       float* const row = out + t * ws_.delta_out.cols;

@@ -200,10 +200,10 @@ void KvSequence::Copy(const KvPage& from, std::size_t length) {
   length_ = length;
 }
 
-void KvSequence::BeginPass(std::size_t save_after) {
+void KvSequence::BeginPass(const StateKeeping& keeping) {
   if (!state_) return;
   TROUPE_CHECK(state_->length() == length_);
-  state_->Begin(save_after);
+  state_->Begin(keeping);
 }
 
 void KvSequence::Restore(const SavedState& state) {
@@ -215,6 +215,17 @@ void KvSequence::Advance(std::size_t tokens) {
   TROUPE_CHECK(length_ + tokens <= capacity());
   length_ += tokens;
   if (state_) state_->Advance(tokens);
+}
+
+void KvSequence::BeginReplay() {
+  const std::optional<std::size_t> from = state_->ReplaysFrom();
+  TROUPE_CHECK(from.has_value());
+  Truncate(*from);
+}
+
+void KvSequence::EndReplay(std::size_t rows) {
+  Advance(rows);
+  state_->ForgetInputs();
 }
 
 std::size_t KvSequence::Truncate(std::size_t length) {

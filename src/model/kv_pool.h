@@ -160,13 +160,18 @@ class KvSequence {
 
   // A pass that writes positions and state begins; Advance, after it has stored `tokens` more
   // positions in every layer. Without the latter nothing has happened.
-  void BeginPass(std::size_t save_after = 0);  // as SequenceState::Begin
+  void BeginPass(const StateKeeping& keeping = {});
   void Advance(std::size_t tokens);
   // Forgets the positions from `length` on: a chat that goes back, a guess that was wrong. Keeps
   // their pages, except for shared ones, which others still read: `length` may not lie within one.
   // Gives how many positions are filled: fewer than `length` if it has a state, which could only go
   // back further (sequence_state.h); the tokens between are to be fed again.
   std::size_t Truncate(std::size_t length);
+  // The same after a pass whose rows' inputs were kept (StateKeeping), to its first rows, one at
+  // least: between the two calls the state is where the pass began, and is to be brought behind
+  // these rows (state_replay.h). Their keys and values stay as they are.
+  void BeginReplay();
+  void EndReplay(std::size_t rows);
   // Truncates to at most `positions`, and gives back the pages that these do not need.
   void ShrinkTo(std::size_t positions);
 

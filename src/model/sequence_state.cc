@@ -26,6 +26,13 @@ std::size_t LayerFloats(const ModelConfig& config) {
   return AlignUp(TailFloats(config) + MatrixFloats(config), kLine);
 }
 
+// What a row puts into a layer's state: of a delta net queries, keys and values as the convolution
+// reads them, and both gates; of a convolution its own input.
+std::size_t InputFloats(const ModelConfig& config) {
+  if (!config.delta) return config.width;
+  return config.delta->Channels() + 2 * std::size_t{config.delta->value_heads};
+}
+
 std::size_t RecurrentLayers(const ModelConfig& config, LayerRange layers) {
   std::size_t count = 0;
   for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
@@ -45,8 +52,9 @@ std::size_t PlacesOf(const StatePoolShape& shape) {
 Bytes StatePool::BytesFor(const ModelConfig& config, LayerRange layers,
                           const StatePoolShape& shape) {
   if (!config.HasState()) return Bytes();
-  const std::size_t floats = RecurrentLayers(config, layers) * LayerFloats(config);
-  return Bytes(PlacesOf(shape) * floats * sizeof(float));
+  const std::size_t floats =
+      PlacesOf(shape) * LayerFloats(config) + shape.inputs * InputFloats(config);
+  return Bytes(RecurrentLayers(config, layers) * floats * sizeof(float));
 }
 
 Result<std::unique_ptr<StatePool>> StatePool::Create(const ModelConfig& config, LayerRange layers,
@@ -55,24 +63,27 @@ Result<std::unique_ptr<StatePool>> StatePool::Create(const ModelConfig& config, 
   TROUPE_ASSIGN_OR_RETURN(
       AlignedBuffer buffer,
       AlignedBuffer::Allocate(BytesFor(config, layers, shape), {.alignment = kPage}));
-  return std::unique_ptr<StatePool>(
-      new StatePool(config, layers, PlacesOf(shape), std::move(buffer)));
+  return std::unique_ptr<StatePool>(new StatePool(config, layers, shape, std::move(buffer)));
 }
 
-StatePool::StatePool(const ModelConfig& config, LayerRange layers, std::size_t places,
+StatePool::StatePool(const ModelConfig& config, LayerRange layers, const StatePoolShape& shape,
                      AlignedBuffer buffer)
     : layers_(layers),
       tail_floats_(TailFloats(config)),
       layer_floats_(TailFloats(config) + MatrixFloats(config)),
+      places_(PlacesOf(shape)),
+      input_rows_(shape.inputs),
+      input_floats_(InputFloats(config)),
       buffer_(std::move(buffer)) {
   const std::size_t floats = LayerFloats(config);
   std::size_t before = 0;
   for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
-    offset_.push_back(before);
-    if (config.IsRecurrent(layer)) before += floats;
+    before_.push_back(before);
+    offset_.push_back(before * floats);
+    before += config.IsRecurrent(layer) ? 1 : 0;
   }
-  place_floats_ = before;
-  for (std::size_t place = places; place > 0; --place) {
+  place_floats_ = before * floats;
+  for (std::size_t place = places_; place > 0; --place) {
     free_.push_back(static_cast<std::uint32_t>(place - 1));
   }
 }
@@ -98,6 +109,11 @@ std::uint32_t StatePool::TakePlace() {
 float* StatePool::LayerOf(std::uint32_t place, std::uint32_t layer) {
   return reinterpret_cast<float*>(buffer_.data()) + place * place_floats_ +
          offset_[layer - layers_.first];
+}
+
+float* StatePool::InputsOf(std::size_t row, std::uint32_t layer) {
+  const std::size_t rows = before_[layer - layers_.first] * input_rows_ + row;
+  return reinterpret_cast<float*>(buffer_.data()) + places_ * place_floats_ + rows * input_floats_;
 }
 
 void StatePool::Clear(std::uint32_t place) {
@@ -165,7 +181,8 @@ SequenceState::SequenceState(SequenceState&& other) noexcept
       other_(other.other_),
       length_(other.length_),
       before_(other.before_),
-      saved_(std::exchange(other.saved_, std::nullopt)) {}
+      saved_(std::exchange(other.saved_, std::nullopt)),
+      keeping_(other.keeping_) {}
 
 SequenceState& SequenceState::operator=(SequenceState&& other) noexcept {
   std::swap(pool_, other.pool_);
@@ -174,6 +191,7 @@ SequenceState& SequenceState::operator=(SequenceState&& other) noexcept {
   std::swap(length_, other.length_);
   std::swap(before_, other.before_);
   std::swap(saved_, other.saved_);
+  std::swap(keeping_, other.keeping_);
   return *this;
 }
 
@@ -193,7 +211,9 @@ SequenceState::Layer SequenceState::At(std::uint32_t layer) const {
           .matrices_after = after + pool_->tail_floats_,
           .tail_saved = saved,
           .matrices_saved = saved == nullptr ? nullptr : saved + pool_->tail_floats_,
-          .save_after = saved_ ? saved_->length() - length_ : 0};
+          .save_after = saved_ ? saved_->length() - length_ : 0,
+          .inputs = keeping_.inputs > 0 ? pool_->InputsOf(keeping_.first_input, layer) : nullptr,
+          .input_stride = pool_->input_floats_};
 }
 
 void SequenceState::Advance(std::size_t tokens) {
@@ -202,11 +222,17 @@ void SequenceState::Advance(std::size_t tokens) {
   length_ += tokens;
 }
 
-void SequenceState::Begin(std::size_t save_after) {
+void SequenceState::Begin(const StateKeeping& keeping) {
+  TROUPE_CHECK(keeping.first_input + keeping.inputs <= pool_->input_rows_);
   before_.reset();
   saved_.reset();
-  if (save_after == 0 || !pool_->HasFree(1)) return;
-  saved_.emplace(SavedState(*pool_, pool_->TakePlace(), length_ + save_after));
+  keeping_ = keeping;
+  if (keeping.save_after == 0 || !pool_->HasFree(1)) return;
+  saved_.emplace(SavedState(*pool_, pool_->TakePlace(), length_ + keeping.save_after));
+}
+
+std::optional<std::size_t> SequenceState::ReplaysFrom() const {
+  return keeping_.inputs > 0 ? before_ : std::nullopt;
 }
 
 std::optional<SavedState> SequenceState::TakeSaved() { return std::exchange(saved_, std::nullopt); }

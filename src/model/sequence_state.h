@@ -8,8 +8,9 @@
 // began at no cost. To anywhere else it goes back to the beginning of the text: it tells where it
 // stands now, and whoever asked feeds the tokens from there to where it wanted to be again, alone
 // or at the head of what it feeds next. That gives the same bytes, since every row has the bytes
-// that it would get alone. For guessed tokens, of which the first m are right, this means: roll
-// back to where the guess began, and begin the next pass with those m.
+// that it would get alone. Guessed tokens, of which the first m are right, need no second pass: a
+// pass keeps what its rows put into each recurrence (Keeping), and state_replay.h has the first m
+// of them do so again.
 // Threads: one at a time; while a pass runs, its threads may use the layers of its sequences.
 #pragma once
 
@@ -35,6 +36,15 @@ class SequenceState;
 struct StatePoolShape {
   std::uint32_t sequences = 1;  // that have a state at once
   std::uint32_t saved = 0;      // states that can be kept beside theirs, at least
+  std::uint32_t inputs = 0;     // rows of a pass whose inputs can be kept
+};
+
+// What a pass leaves besides the state at its end.
+struct StateKeeping {
+  std::size_t save_after = 0;  // the state after so many of its rows, if there is a place; 0: none
+  // What so many rows, all of the sequence's, put into it; behind `first_input` rows of others.
+  std::size_t inputs = 0;
+  std::size_t first_input = 0;
 };
 
 // Memory for the states of some sequences, all taken at once.
@@ -59,23 +69,28 @@ class StatePool {
 
   std::size_t free_places() const { return free_.size(); }  // a sequence takes two
   std::size_t state_bytes() const { return place_floats_ * sizeof(float); }
+  std::size_t input_rows() const { return input_rows_; }  // that can be kept of a pass
   Bytes bytes() const { return buffer_.size(); }
 
  private:
   friend class SavedState;
   friend class SequenceState;
 
-  StatePool(const ModelConfig& config, LayerRange layers, std::size_t places, AlignedBuffer buffer);
+  StatePool(const ModelConfig& config, LayerRange layers, const StatePoolShape& shape,
+            AlignedBuffer buffer);
   bool HasFree(std::size_t places);
   std::uint32_t TakePlace();
   void GiveBack(std::uint32_t place) { free_.push_back(place); }
   float* LayerOf(std::uint32_t place, std::uint32_t layer);
+  float* InputsOf(std::size_t row, std::uint32_t layer);
   void Clear(std::uint32_t place);
   void Copy(std::uint32_t from, std::uint32_t to);
 
   std::vector<std::size_t> offset_;  // floats before a layer's in a place, by layer
+  std::vector<std::size_t> before_;  // layers with a state before it
   LayerRange layers_;
   std::size_t tail_floats_, layer_floats_, place_floats_;  // a layer's without its last line's rest
+  std::size_t places_, input_rows_, input_floats_;         // of a row in a layer
   AlignedBuffer buffer_;
   std::vector<std::uint32_t> free_;
   GiveUp give_up_;
@@ -113,14 +128,15 @@ class SequenceState {
 
   std::size_t length() const { return length_; }  // tokens it has seen
 
-  // A pass that may write begins. If there is a place for it, it also leaves what the state is
-  // after its first `save_after` tokens; 0: nothing but the end.
-  void Begin(std::size_t save_after);
+  // A pass that may write begins.
+  void Begin(const StateKeeping& keeping);
   struct Layer {
     const float *tail_before, *matrices_before;  // as the tokens so far have left it
     float *tail_after, *matrices_after;          // as the pass under way leaves it
     float *tail_saved, *matrices_saved;          // after its first save_after tokens
     std::size_t save_after;                      // 0: nobody wants that
+    float* inputs;             // of the rows of the pass under way or the last one; null: not kept
+    std::size_t input_stride;  // what a row of them is: the blocks that write and read it say
   };
   // A layer's part; any thread.
   Layer At(std::uint32_t layer) const;
@@ -129,6 +145,9 @@ class SequenceState {
   void Advance(std::size_t tokens);
   // To the latest place up to `length` that it can go back to, which it gives.
   std::size_t RollBack(std::size_t length);
+  // Tokens up to where the last pass began, if its rows' inputs are kept and it can go back there.
+  std::optional<std::size_t> ReplaysFrom() const;
+  void ForgetInputs() { keeping_ = {}; }
 
   // What was wanted of a pass that has ended; none: there was no place.
   std::optional<SavedState> TakeSaved();
@@ -145,6 +164,7 @@ class SequenceState {
   std::size_t length_ = 0;
   std::optional<std::size_t> before_;  // where the other place stands, if anywhere
   std::optional<SavedState> saved_;    // of the pass under way or the last one
+  StateKeeping keeping_;               // the same
 };
 
 }  // namespace troupe

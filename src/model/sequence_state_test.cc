@@ -22,7 +22,7 @@ std::unique_ptr<StatePool> StatesFor(std::uint32_t sequences, std::uint32_t save
 }
 
 void Write(SequenceState& state, float value, std::size_t tokens, std::size_t save_after = 0) {
-  state.Begin(save_after);
+  state.Begin({.save_after = save_after});
   for (const std::uint32_t layer : {0, 2}) {
     const SequenceState::Layer at = state.At(layer);
     std::fill_n(at.tail_after, kTail, value + static_cast<float>(layer));

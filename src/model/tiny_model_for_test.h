@@ -59,6 +59,7 @@ struct ModelPartOptions {
   std::uint32_t sequences = 1;
   std::uint32_t chunk = 32;
   std::size_t threads = 2;
+  std::uint32_t inputs = 0;  // rows of which a model with states keeps what they put into it
 };
 
 // Some layers of a model with all experts in memory, or all layers.
@@ -71,7 +72,10 @@ class ModelPart {
             LoadWeights(model.file(), config_, layers, RoutedExperts::kResident, threads_).value()),
         experts_(weights_.weights()),
         kv_(KvPool::Create(config_, layers,
-                           {.context = options.context, .sequences = options.sequences})
+                           {.context = options.context,
+                            .sequences = options.sequences,
+                            .states = StatePoolShape{.sequences = options.sequences,
+                                                     .inputs = options.inputs}})
                 .value()),
         workspace_(Workspace::Create(config_,
                                      {.chunk = options.chunk,

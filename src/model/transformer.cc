@@ -8,6 +8,7 @@
 #include "kernels/rms_norm.h"
 #include "model/forecast_rows.h"
 #include "model/forward_pass.h"
+#include "model/state_replay.h"
 #include "quant/dequantize.h"
 
 namespace troupe {
@@ -150,13 +151,29 @@ Status Transformer::RunLayers(Batch batch, Workspace& workspace) {
   return OkStatus();
 }
 
+void Transformer::BeginPass(Batch batch) const {
+  std::size_t kept = 0;
+  for (const RowGroup& group : batch) {
+    const bool checked = config_.HasState() && group.guessed > 0;
+    const StateKeeping keeping{.save_after = group.save_after,
+                               .inputs = checked ? group.Rows(config_.width) : 0,
+                               .first_input = checked ? kept : 0};
+    group.cache->BeginPass(keeping);
+    kept += keeping.inputs;
+  }
+}
+
+void Transformer::KeepFirstRows(KvSequence& sequence, std::size_t rows) {
+  ReplayFirstRows(config_, weights_, layers_, pool_, rows, sequence);
+}
+
 Status Transformer::Forward(Batch batch, Workspace& workspace) {
   TROUPE_RETURN_IF_ERROR(CheckBatch(batch, workspace));
   PlaceRows(batch, workspace);
   const PassFacts facts = FactsOf(batch);
   experts_.OnPassBegins(facts);
   if (route_observer_ != nullptr) route_observer_->PassBegins(facts);
-  for (const RowGroup& group : batch) group.cache->BeginPass(group.save_after);
+  BeginPass(batch);
   const Status run = RunLayers(batch, workspace);
   TellRowsDone(0);
   TROUPE_RETURN_IF_ERROR(run);

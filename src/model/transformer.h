@@ -41,6 +41,10 @@ class Transformer {
   // out of range, or as its experts fail; no sequence is then longer than before.
   Status Forward(Batch batch, Workspace& workspace);
 
+  // Of the last Forward's rows of a sequence whose layers have a state, guesses among them: the
+  // first `rows` stay, and the others are forgotten. Fewer than there were, and at least one.
+  void KeepFirstRows(KvSequence& sequence, std::size_t rows);
+
   // The stream after the last Forward, a row a row of its batch, group after group: what the part
   // of a model that has the following layers takes. Good until the next Forward.
   std::span<const float> Stream(const Workspace& workspace) const {
@@ -75,6 +79,7 @@ class Transformer {
   Status CheckBatch(Batch batch, const Workspace& workspace) const;
   Status CheckGroup(const RowGroup& group) const;
   PassFacts FactsOf(Batch batch) const;
+  void BeginPass(Batch batch) const;
   void PlaceRows(Batch batch, Workspace& workspace);
   void Embed(TokenIds tokens, float* stream, Workspace& workspace) const;
   void TellRowsDone(std::uint32_t layers) const;

@@ -295,7 +295,7 @@ Result<MlaWeights> WeightBinder::BindMla(const std::string& prefix) {
 }
 
 Result<LayerWeights> WeightBinder::BindLayer(std::uint32_t layer) {
-  const std::string prefix = fmt::format("blk.{}.", layer);
+  const std::string prefix = fmt::format("blk.{}.", config_.next_token_block.value_or(layer));
   LayerWeights w;
   if (config_.IsRecurrent(layer) && config_.short_conv_taps > 0) {
     TROUPE_ASSIGN_OR_RETURN(w.conv, BindShortConv(prefix));
@@ -371,6 +371,7 @@ Status WeightBinder::CheckNothingLeftOver() const {
 }
 
 Result<ModelWeights> WeightBinder::Bind() {
+  if (config_.next_token_block) return BindNextTokenHead();
   ModelWeights weights;
   TROUPE_RETURN_IF_ERROR(BindEnds(weights));
   weights.layers.reserve(config_.layers);

@@ -88,6 +88,8 @@ class WeightBinder {
   template <typename F>
   auto PlacingIf(bool wanted, F&& bind);
   Status BindEnds(ModelWeights& weights);
+  // Of a head that guesses a further token: its layer, and what is its own of the ends.
+  Result<ModelWeights> BindNextTokenHead();
   Result<LayerWeights> BindLayer(std::uint32_t layer);
   Result<AttentionWeights> BindAttention(std::uint32_t layer, const std::string& prefix);
   Status BindFusedHeads(const std::string& prefix, std::uint64_t q_rows, std::uint64_t k_rows,

@@ -131,12 +131,21 @@ struct LayerWeights {
   const float* RouterNorm() const { return moe.norms.router ? moe.norms.router : ffn_norm; }
 };
 
+// What joins the stream with the embedding of the next token, in a head that guesses the one behind
+// it.
+struct NextTokenWeights {
+  const float* token_norm = nullptr;
+  const float* stream_norm = nullptr;
+  PanelMatrix join;  // of both, side by side
+};
+
 struct ModelWeights {
   PanelMatrix embedding;  // a row a token
   const float* output_norm = nullptr;
   PanelMatrix output;                    // the embedding again where a model ties them
   std::vector<float> rope_freq_factors;  // empty: none
   std::vector<LayerWeights> layers;
+  NextTokenWeights next_token;  // of such a head alone
 };
 
 // What a memory plan wants to know of them.

@@ -32,7 +32,11 @@ BatchLoop::BatchLoop(PassRunner& runner, const Tokenizer& tokenizer, const Clock
         cut.most_rows = std::clamp<std::uint32_t>(cut.most_rows, 1, runner_limits_.rows);
         return cut;
       }()),
-      drafters_(drafters) {}
+      drafters_(drafters) {
+  DraftGovernorOptions governed;
+  if (runner_limits_.reads_experts) governed.turns.settle = kSettleBehindReads;
+  drafts_.governor = DraftGovernor(governed);
+}
 
 Status BatchLoop::Check(const BatchRequest& request) const {
   TROUPE_RETURN_IF_ERROR(TextGeneration::Check(request.prompt.size(), request.options,

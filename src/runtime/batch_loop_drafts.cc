@@ -11,7 +11,7 @@ namespace troupe {
 std::unique_ptr<AnswerDrafts> BatchLoop::DraftsFor(const TextGeneration& generation, bool exact,
                                                    const GenerateOptions& options,
                                                    SequenceId sequence, RequestId request) const {
-  if (!runner_limits_.checks_drafts || !(exact || runner_limits_.exact)) return nullptr;
+  if (runner_limits_.guesses == 0 || !(exact || runner_limits_.exact)) return nullptr;
   if (!drafters_.any() && options.expected.empty() && options.offered == nullptr) return nullptr;
   auto drafts = std::make_unique<AnswerDrafts>(drafters_, generation, options);
   const auto add = [&](std::unique_ptr<DraftSequence> model, DraftSource source) {
@@ -21,6 +21,7 @@ std::unique_ptr<AnswerDrafts> BatchLoop::DraftsFor(const TextGeneration& generat
   if (drafters_.model && runner_.draft_model() != nullptr) {
     add(runner_.draft_model()->Begin(generation.prompt()), DraftSource::kModel);
   }
+  if (drafters_.heads) add(runner_.DraftByHead(sequence), DraftSource::kHead);
   if (drafters_.resident) {
     add(runner_.DraftByResidents(sequence, request), DraftSource::kResident);
   }
@@ -57,17 +58,21 @@ void BatchLoop::OfferDrafts() {
     const bool decodes = !active.generation.ended() && active.generation.phase() == Phase::kDecode;
     pass.rows += decodes, pass.tokens += decodes;
   }
+  std::size_t left = runner_limits_.guesses;
   for (Active& active : active_) {
     active.guessed = 0;
     if (active.drafts == nullptr || active.generation.ended()) continue;
     active.drafts->Follow(active.generation, drafts_.governor);
-    const std::size_t most = active.generation.MostGuesses();
+    const std::size_t most = std::min(active.generation.MostGuesses(), left);
+    const bool looks_at_rows = static_cast<bool>(active.on_prompt);
     const std::span<const TokenId> draft =
         active.generation.phase() == Phase::kDecode
             ? active.drafts->Offer(most, drafts_, meter_.speed(), pass)
-        : active.on_prompt ? std::span<const TokenId>()  // it looks at rows of its own
-                           : active.drafts->OfferExpected(most);
+        : looks_at_rows || !runner_limits_.guesses_behind_prompts
+            ? std::span<const TokenId>()
+            : active.drafts->OfferExpected(most);
     active.guessed = static_cast<std::uint32_t>(draft.size());
+    left -= draft.size();
     active.fed.assign(draft.begin(), draft.end());
     CountDrafting(active);
   }

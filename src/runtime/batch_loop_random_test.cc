@@ -90,20 +90,24 @@ TEST_F(BatchLoopTest, EveryRequestGetsTheTextItGetsAloneInAnyInterleaving) {
     const RequestId poisoned = rng.Below(3) == 0 ? rng.Below(requests.size()) : requests.size();
     const std::uint64_t passes_that_fail = rng.Below(2) * 4;
     Rng faults(seed + round);
-    FakeRunner runner({.limits = {.rows = 1 + static_cast<std::uint32_t>(rng.Below(64)),
-                                  .sequences = 1 + static_cast<std::uint32_t>(rng.Below(12)),
-                                  .context = 512,
-                                  .cache_page = rng.Below(2) == 0 ? 0U : 16U},
-                       .memory = 160 + rng.Below(1500),
-                       .vocabulary = kByteVocabulary,
-                       .fails =
-                           [&](std::span<const PassRows> rows) {
-                             if (rows.size() > 1 && faults.Below(20) < passes_that_fail)
-                               return true;
-                             return std::ranges::count(rows, poisoned, &PassRows::request) > 0;
-                           },
-                       .clock = &clock_,
-                       .forgets = [&] { return faults.Below(10) == 0; }});
+    FakeRunner runner(
+        {.limits = {.rows = 1 + static_cast<std::uint32_t>(rng.Below(64)),
+                    .sequences = 1 + static_cast<std::uint32_t>(rng.Below(12)),
+                    .context = 512,
+                    .cache_page = rng.Below(2) == 0 ? 0U : 16U,
+                    .guesses = rng.Below(2) == 0 ? 64U << 10
+                                                 : 1 + static_cast<std::uint32_t>(rng.Below(9)),
+                    .guesses_behind_prompts = rng.Below(2) == 0,
+                    .reads_experts = rng.Below(2) == 0},
+         .memory = 160 + rng.Below(1500),
+         .vocabulary = kByteVocabulary,
+         .fails =
+             [&](std::span<const PassRows> rows) {
+               if (rows.size() > 1 && faults.Below(20) < passes_that_fail) return true;
+               return std::ranges::count(rows, poisoned, &PassRows::request) > 0;
+             },
+         .clock = &clock_,
+         .forgets = [&] { return faults.Below(10) == 0; }});
     BatchLoop loop(runner, *tokenizer_, clock_,
                    {.target_seconds = 0.05 * rng.Uniform(), .least_chunk = 1},
                    *ParseDraftChoice(drafters[rng.Below(drafters.size())]));

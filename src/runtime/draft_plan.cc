@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/stream_tail.h"
 #include "text/draft/same_vocabulary.h"
 
 namespace troupe {
@@ -19,7 +20,7 @@ EngineOptions DraftOptions(const EngineOptions& options) {
   EngineOptions draft{.threads = options.threads,
                       .context = options.context,
                       .most_context = options.most_context,
-                      .sequences = std::min(options.sequences, kMostDraftSequences),
+                      .sequences = AnswersWithModels(options.sequences),
                       .kv_type = options.kv_type,
                       .memory = kAnyBudget,
                       .chunk = std::min(options.chunk, kMostDraftRows),
@@ -40,6 +41,27 @@ Result<std::unique_ptr<PlannedModel>> PlanDraftModel(const std::string& path, co
   }
   TROUPE_RETURN_IF_ERROR(CheckSameVocabulary(vocab, draft.tokenizer->vocab()));
   return std::make_unique<PlannedModel>(std::move(draft));
+}
+
+NextTokenShape HeadShapeOf(const EnginePlan& plan) {
+  return {.kv_type = plan.kv_type,
+          .context = plan.context(),
+          .sequences = AnswersWithModels(plan.memory.sequences),
+          .threads = plan.threads};
+}
+
+Result<std::optional<Bytes>> HeadBytes(const GgufModel& file, const ModelConfig& config,
+                                       const EngineOptions& options, std::uint32_t threads) {
+  if (!HasNextTokenHead(file, config)) return std::optional<Bytes>();
+  const std::uint32_t context =
+      options.context.value_or(std::min(config.trained_context, EngineOptions::kDefaultContext));
+  TROUPE_ASSIGN_OR_RETURN(
+      const Bytes head, NextTokenHead::BytesFor(file, config,
+                                                {.kv_type = options.kv_type,
+                                                 .context = std::max<std::uint32_t>(context, 1),
+                                                 .sequences = AnswersWithModels(options.sequences),
+                                                 .threads = threads}));
+  return std::optional(head + options.sequences * StreamTail::BytesFor(config.width));
 }
 
 Bytes DraftBytes(const EnginePlan& plan) {

@@ -6,6 +6,7 @@
 #include "machine/process_memory.h"
 #include "model/resident_experts.h"
 #include "runtime/draft_plan.h"
+#include "runtime/head_draft.h"
 #include "runtime/plan_model.h"
 
 namespace troupe {
@@ -311,13 +312,13 @@ Status Engine::OpenSequences(bool saves_states) {
   const MemoryPlan& memory = plan_.memory;
   const auto contexts = static_cast<std::uint32_t>(memory.kv_positions / memory.context);
   TROUPE_ASSIGN_OR_RETURN(
-      kv_,
-      KvPool::Create(*config_, plan_.layers,
-                     {.type = plan_.kv_type,
-                      .context = memory.context,
-                      .sequences = contexts,
-                      .states = StatePoolShape{.sequences = memory.sequences,
-                                               .saved = saves_states ? memory.sequences : 0}}));
+      kv_, KvPool::Create(*config_, plan_.layers,
+                          {.type = plan_.kv_type,
+                           .context = memory.context,
+                           .sequences = contexts,
+                           .states = StatePoolShape{.sequences = memory.sequences,
+                                                    .saved = saves_states ? memory.sequences : 0,
+                                                    .inputs = plan_.kept_inputs}}));
   RopeParams rope = config_->rope;
   rope.freq_factors = weights().rope_freq_factors;
   TROUPE_ASSIGN_OR_RETURN(workspace_, Workspace::Create(*config_,
@@ -328,6 +329,22 @@ Status Engine::OpenSequences(bool saves_states) {
                                                          .layers = plan_.layers},
                                                         std::move(rope)));
   return OkStatus();
+}
+
+Status Engine::OpenHead(const GgufModel& file, const WeightChecks* checks) {
+  TROUPE_ASSIGN_OR_RETURN(
+      head_, NextTokenHead::Open(file, *config_, weights(), *pool_, HeadShapeOf(plan_), checks));
+  tails_.assign(plan_.memory.sequences, StreamTail(config_->width));
+  return OkStatus();
+}
+
+std::unique_ptr<DraftSequence> Engine::DraftByHead(const Session& session) {
+  if (head_ == nullptr || !ChecksDrafts()) return nullptr;
+  KvSequence cache = head_->NewSequence();
+  if (!cache.Reserve(session.tokens().size() + session.room()).ok()) return nullptr;
+  StreamTail& tail = tails_[session.id()];
+  tail.Clear();
+  return std::make_unique<HeadDraft>(*head_, session, tail, std::move(cache));
 }
 
 Result<std::unique_ptr<Engine>> Engine::Open(const std::string& path, const EngineOptions& options,
@@ -359,7 +376,6 @@ Result<std::unique_ptr<Engine>> Engine::OpenPlanned(const std::string& path, Pla
     return LoadWeights(model.file, *model.config, model.plan.layers, experts, loaders, progress,
                        model.sums.get());
   }());
-  model.sums.reset();  // a store that reads experts in place has them still
   std::optional<ModelFingerprint> fingerprint;
   if (options.fingerprint) {
     TROUPE_ASSIGN_OR_RETURN(fingerprint, FingerprintModel(model.file));
@@ -394,6 +410,10 @@ Result<std::unique_ptr<Engine>> Engine::OpenPlanned(const std::string& path, Pla
       engine->config(), engine->weights(), *engine->experts_, *engine->pool_, engine->plan_.layers);
   engine->transformer_->set_rows_done(&engine->rows_done_);
   engine->RouteByGroups(true);
+  if (engine->plan_.drafters.heads) {
+    TROUPE_RETURN_IF_ERROR(engine->OpenHead(model.file, model.sums.get()));
+  }
+  model.sums.reset();  // a store that reads experts in place has them still
   return engine;
 }
 

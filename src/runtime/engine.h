@@ -20,6 +20,7 @@
 #include "base/thread_pool.h"
 #include "model/config.h"
 #include "model/group_router.h"
+#include "model/next_token_head.h"
 #include "model/transformer.h"
 #include "model/weight_loader.h"
 #include "model/weights.h"
@@ -33,7 +34,9 @@
 #include "runtime/planned_memory.h"
 #include "runtime/sequence_rows.h"
 #include "runtime/sequence_slots.h"
+#include "runtime/stream_tail.h"
 #include "store/model_fingerprint.h"
+#include "text/draft/draft_model.h"
 #include "text/sampler.h"
 #include "text/tokenizer.h"
 
@@ -55,12 +58,16 @@ class Engine {
   // After a Run with drafts: the logits after the first `guesses` guesses of an entry, none for
   // what follows its last sure token. Valid until the next call.
   std::span<const float> LogitsAfterGuesses(std::size_t entry, std::size_t guesses);
-  // Not while a trace is recorded, which is of texts; nor of models whose sequences have a state,
-  // which can only go back further than to the first guess that is wrong (sequence_state.h).
-  bool ChecksDrafts() const { return !plan_.trace && !config_->HasState(); }
+  // Guesses that a pass may have in all: none while a trace is recorded, which is of texts. Where
+  // sequences have a state, none but behind a single token, and none that were not planned for.
+  std::uint32_t MostGuesses() const { return plan_.most_guesses; }
+  bool ChecksDrafts() const { return MostGuesses() > 0; }
   // Whether it can guess for itself by the experts that are in memory, without reading any
-  // (draft_by_residents.h): where not all are there, and where drafts are checked.
-  bool DraftsByResidents() const { return offloaded_ != nullptr && ChecksDrafts(); }
+  // (draft_by_residents.h): where not all are there, where drafts are checked, and where what was
+  // drafted can be forgotten token by token.
+  bool DraftsByResidents() const {
+    return offloaded_ != nullptr && ChecksDrafts() && !config_->HasState();
+  }
   // Ends the check, before the next Run: of each entry n of its guesses stay in the sequence,
   // and the others are forgotten, as if they had never been.
   void KeepGuesses(std::span<const std::uint32_t> right);
@@ -68,6 +75,11 @@ class Engine {
   // A model that guesses for this one, to be driven between its passes (draft_engine.h); null: none
   // does.
   Engine* draft() { return draft_.get(); }
+
+  // The model's own head as a drafter of a session that has read nothing yet (head_draft.h), if it
+  // was opened with one and as many as it was planned for are not in use; the session must outlive
+  // it, unless nothing is asked of it any more.
+  std::unique_ptr<DraftSequence> DraftByHead(const Session& session);
 
   const std::string& path() const { return path_; }
   // Of the file that was opened, whatever lies under its path now; absent unless it was asked for.
@@ -162,9 +174,11 @@ class Engine {
   Status OpenGate(const LoadedGate& gate);
   Status OpenCard(TestedGpu gpu, const CardOptions& options);
   Status OpenSequences(bool saves_states);
+  Status OpenHead(const GgufModel& file, const WeightChecks* checks);
   void ComputeLogits(std::span<const SequenceRows> rows);
   void BeginCheck(std::span<const SequenceRows> rows);
   void ShowStream(std::span<const SequenceRows> rows);
+  void KeepTails(std::span<const SequenceRows> rows);
   // Tells the entry's on_row of its rows, of which the first is row `first` of the pass.
   void ShowRows(const SequenceRows& entry, std::uint32_t first);
 
@@ -203,10 +217,13 @@ class Engine {
   CheckedRows checked_;           // of the last pass's drafts
   struct Guessed {
     Session* sequence = nullptr;
-    std::uint32_t count = 0;
+    std::uint32_t rows = 0;   // of the pass
+    std::uint32_t count = 0;  // of them that are guesses
   };
   std::vector<Guessed> guessed_;  // of the last pass's entries; empty: nothing is to be checked
   std::unique_ptr<Engine> draft_;
+  std::unique_ptr<NextTokenHead> head_;  // null: it does not draft
+  std::vector<StreamTail> tails_;        // by sequence, where there is a head
   Bytes bytes_touched_;
   double load_seconds_ = 0;
 };

@@ -40,7 +40,7 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
   MemoryNeeds needs;
   needs.program =
       machine.program + (options.beside ? options.beside(config) : Bytes()) + plan.logits;
-  needs.draft = machine.draft;
+  needs.draft = machine.draft + (plan.drafters.heads ? machine.head.value_or(Bytes()) : Bytes());
   needs.dense = weights.bytes.dense;
   needs.experts = weights.bytes.experts;
   needs.slot = OffloadedExperts::SlotBytes(weights.experts);
@@ -73,7 +73,8 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
     return KvPool::BytesFor(config, layers, {.type = type, .context = context});
   };
   needs.workspace = [&config, layers = plan.layers, type = plan.kv_type, threads = plan.threads,
-                     trace = options.trace, drafters = plan.drafters, gate = machine.gate,
+                     trace = options.trace, drafters = plan.drafters,
+                     kept_inputs = plan.kept_inputs, gate = machine.gate,
                      gate_row = machine.gate_row, card = plan.card,
                      sequences = options.sequences](std::uint32_t context, std::uint32_t chunk) {
     const Bytes recorder = trace ? TraceRecorder::BytesFor(config, *trace, chunk) : Bytes();
@@ -84,6 +85,9 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
       drafts = sequences * DrafterBytes(drafters, context) +
                GuessedRoutes::BytesFor(routed, config.moe.routing.top_k,
                                        static_cast<std::uint32_t>(guesses));
+    }
+    if (kept_inputs > 0) {
+      drafts += StatePool::BytesFor(config, layers, {.sequences = 0, .inputs = kept_inputs});
     }
     const Bytes beside = card ? CardHostBytes(*card, config, chunk) : Bytes();
     return recorder + drafts + gate + chunk * gate_row + beside +
@@ -155,8 +159,12 @@ void WarnOfMoreThanThereIs(const MachineFacts& machine, MemoryPlan& plan) {
       ToString(plan.total()), ToString(most), NameOfLimit(machine), whole));
 }
 
+// They were asked for by name.
+bool IsOfHeadsAlone(const DraftChoice& choice) { return choice == DraftChoice{.heads = true}; }
+
 // Which tokens are guessed, and why none are. A draft model that would have no effect is refused.
-Status ChooseDrafters(const ModelConfig& config, const EngineOptions& options, EnginePlan& plan) {
+Status ChooseDrafters(const ModelConfig& config, const MachineFacts& machine,
+                      const EngineOptions& options, EnginePlan& plan) {
   DraftChoice asked = options.drafters;
   if (asked.model && options.draft.empty()) {
     asked.model = false;
@@ -166,21 +174,38 @@ Status ChooseDrafters(const ModelConfig& config, const EngineOptions& options, E
     return InvalidArgument(
         "{}: a draft model that --speculate does not use, expected auto or draft", options.draft);
   }
-  std::string why_not;
+  constexpr std::string_view kNoneTraced = "no tokens are drafted while a trace is recorded";
+  if (options.trace && asked.model) {
+    return InvalidArgument("{}: a draft model without use: {}", options.draft, kNoneTraced);
+  }
   if (options.trace) {
-    why_not = "no tokens are drafted while a trace is recorded";
-  } else if (config.HasState()) {
-    why_not = "no tokens are drafted for models whose sequences have a state";
+    if (asked.any()) plan.notes.emplace_back(kNoneTraced);
+    return OkStatus();
   }
-  if (!why_not.empty() && asked.model) {
-    return InvalidArgument("{}: a draft model without use: {}", options.draft, why_not);
+  if (asked.heads && !machine.head) {
+    if (IsOfHeadsAlone(asked)) {
+      return InvalidArgument("drafts of the model's own head, and this file has none");
+    }
+    asked.heads = false;
   }
-  if (why_not.empty()) {
-    plan.drafters = asked;
-  } else if (asked.any()) {
-    plan.notes.push_back(why_not);
+  if (asked.resident && config.HasState()) {
+    asked.resident = false;
+    plan.notes.emplace_back(
+        "no tokens are drafted by the experts in memory: sequences of this model have a state, "
+        "which does not go back by single tokens");
   }
+  plan.drafters = asked;
   return OkStatus();
+}
+
+// Of a pass; and where sequences have a state, what is kept until they are checked.
+void LimitGuesses(const ModelConfig& config, const EngineOptions& options, EnginePlan& plan) {
+  const std::uint32_t chunk = std::max<std::uint32_t>(1, options.chunk);
+  if (options.trace || (config.HasState() && !plan.drafters.any())) return;
+  plan.most_guesses = config.HasState() ? std::min(kMostGuessesOfStates, chunk - 1) : chunk - 1;
+  if (config.HasState() && plan.most_guesses > 0) {
+    plan.kept_inputs = plan.most_guesses + std::min(options.sequences, plan.most_guesses);
+  }
 }
 
 // With every expert in memory such a draft would take as long as the answer does.
@@ -253,7 +278,8 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   }
   plan.kv_type = options.kv_type;
   plan.trace = options.trace;
-  TROUPE_RETURN_IF_ERROR(ChooseDrafters(config, options, plan));
+  TROUPE_RETURN_IF_ERROR(ChooseDrafters(config, machine, options, plan));
+  LimitGuesses(config, options, plan);
   for (const KvLayout& layout :
        KvPool::LayoutsFor(config, plan.layers, plan.kv_type, request.context)) {
     TROUPE_RETURN_IF_ERROR(layout.Check());
@@ -277,10 +303,23 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   }
   plan.needs = NeedsOf(config, weights, machine, plan, options);
   Result<MemoryPlan> memory = PlanMemory(plan.needs, request);
+  if (plan.drafters.heads && !IsOfHeadsAlone(plan.drafters) &&
+      (!memory.ok() || !memory->all_resident)) {
+    // Behind a disk a guess or two gain less than the experts that the head's memory holds.
+    plan.drafters.heads = false;
+    plan.needs = NeedsOf(config, weights, machine, plan, options);
+    memory = PlanMemory(plan.needs, request);
+  }
   if (!memory.ok()) return Refused(memory.status(), machine, options);
   plan.memory = std::move(memory).value();
+  plan.most_guesses = std::min(plan.most_guesses, plan.memory.chunk - 1);
   WarnOfMoreThanThereIs(machine, plan.memory);
   DraftByResidentsWhereItGains(plan);
+  if (plan.drafters.heads) {
+    plan.notes.push_back(fmt::format("the model's own head guesses for {} answer{} at a time",
+                                     AnswersWithModels(options.sequences),
+                                     AnswersWithModels(options.sequences) == 1 ? "" : "s"));
+  }
   NoteOddWishes(config, machine, options, plan);
   plan.spare_slots = std::min(config.moe.routing.top_k, plan.memory.slots / 4);
   if (request.context < config.trained_context && !options.context) {

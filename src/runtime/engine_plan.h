@@ -143,8 +143,9 @@ struct MachineFacts {
   bool container = true;  // experts can be read from a packed container
   CostModel costs;        // as they were measured before, of the disk that experts are read from
   Bytes draft = {};       // what a draft model takes
-  Bytes gate = {};        // what a group gate takes,
-  Bytes gate_row = {};    // and for each row of a pass
+  std::optional<Bytes> head = {};    // and a head of the model's own that guesses, if it has one
+  Bytes gate = {};                   // what a group gate takes,
+  Bytes gate_row = {};               // and for each row of a pass
   std::optional<GpuInfo> card = {};  // that was asked for
   Bytes for_others = {};             // what is free beside `available`
   std::string limit = {};  // what sets both: the machine, or a cgroup's folder; empty: not known
@@ -164,8 +165,12 @@ struct EnginePlan {
   std::uint32_t shallow_layers = 0;  // whose experts are all kept; known once a profile was read
   std::optional<TraceScores> trace;  // there is room to record one
   DraftChoice drafters;              // of tokens ahead
-  std::optional<CardPlan> card;      // whose memory holds experts, too
-  std::vector<std::string> notes;    // "context 4096 of the trained 32768: --ctx asks for more"
+  std::uint32_t most_guesses = 0;    // of a pass, whoever guesses
+  // Rows of a pass of which is kept what they put into their sequences' states: those that may have
+  // guesses among them.
+  std::uint32_t kept_inputs = 0;
+  std::optional<CardPlan> card;    // whose memory holds experts, too
+  std::vector<std::string> notes;  // "context 4096 of the trained 32768: --ctx asks for more"
 
   std::uint32_t context() const { return memory.context; }
 };
@@ -175,6 +180,16 @@ struct EnginePlan {
 // little of a small budget.
 inline constexpr std::size_t kMostEvaluatedRows = 32;
 std::size_t EvaluatedRows(const ModelConfig& config);
+
+// Guesses of a pass where sequences have a state: what each row puts into it is kept until the
+// check (model/state_replay.h), a MiB a row in a model of 30 such layers of 8192 channels.
+inline constexpr std::uint32_t kMostGuessesOfStates = 32;
+
+// Answers that a model or a head guesses for at the same time; those beyond have no such drafts.
+inline constexpr std::uint32_t kMostDraftSequences = 4;
+constexpr std::uint32_t AnswersWithModels(std::uint32_t sequences) {
+  return sequences < kMostDraftSequences ? sequences : kMostDraftSequences;
+}
 
 // Longest word of a prompt that a server accepts: 4 bytes for each token of the context, at least
 // 64 KiB. Text without any blanks that fits in the context is hardly ever longer.

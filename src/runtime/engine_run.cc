@@ -75,7 +75,7 @@ void Engine::BeginCheck(std::span<const SequenceRows> rows) {
   std::uint32_t first = 0;  // row of the pass
   for (const SequenceRows& entry : rows) {
     const auto count = static_cast<std::uint32_t>(entry.tokens.size());
-    guessed_.push_back({.sequence = entry.sequence, .count = entry.guessed});
+    guessed_.push_back({.sequence = entry.sequence, .rows = count, .count = entry.guessed});
     checked_.AddEntry(first + count - entry.guessed - 1,
                       entry.guessed == 0 ? 0 : entry.guessed + 1);
     first += count;
@@ -97,9 +97,12 @@ void Engine::KeepGuesses(std::span<const std::uint32_t> right) {
   for (std::size_t i = 0; i < right.size(); ++i) {
     TROUPE_CHECK(right[i] <= guessed_[i].count);
     Session& session = *guessed_[i].sequence;
-    if (right[i] < guessed_[i].count) {
-      session.Truncate(session.tokens().size() - (guessed_[i].count - right[i]));
+    const std::uint32_t wrong = guessed_[i].count - right[i];
+    if (wrong == 0) continue;
+    if (config().HasState()) {
+      transformer_->KeepFirstRows(session.cache_, guessed_[i].rows - wrong);
     }
+    session.Truncate(session.tokens().size() - wrong);
   }
   experts_->OnGuessesChecked(right);
   guessed_.clear();
@@ -141,6 +144,21 @@ void Engine::ShowStream(std::span<const SequenceRows> rows) {
   }
 }
 
+// For the head, which goes on from them.
+void Engine::KeepTails(std::span<const SequenceRows> rows) {
+  if (head_ == nullptr) return;
+  const std::size_t width = config().width;
+  std::span<const float> stream = transformer_->Stream(*workspace_);
+  for (const SequenceRows& entry : rows) {
+    const std::size_t count = entry.tokens.size();
+    const Session& session = *entry.sequence;
+    if (!entry.drafts) {
+      tails_[session.id()].Append(session.tokens().size() - count, stream.first(count * width));
+    }
+    stream = stream.subspan(count * width);
+  }
+}
+
 Status Engine::Run(std::span<const SequenceRows> rows) {
   const OneThread one(running_);
   TROUPE_CHECK(guessed_.empty());  // nothing is left to be checked
@@ -169,6 +187,7 @@ Status Engine::Run(std::span<const SequenceRows> rows) {
     tokens.insert(tokens.end(), entry.tokens.begin(), entry.tokens.end());
   }
   ShowStream(rows);
+  KeepTails(rows);
   ComputeLogits(rows);
   BeginCheck(rows);
   return OkStatus();

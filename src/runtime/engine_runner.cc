@@ -48,8 +48,10 @@ RunnerLimits EngineRunner::limits() const {
       .sequences = engine_.plan().memory.sequences,
       .context = engine_.plan().context(),
       .cache_page = shares_pages ? static_cast<std::uint32_t>(engine_.kv().page_positions()) : 0,
-      .checks_drafts = engine_.ChecksDrafts(),
-      .exact = engine_.exact()};
+      .guesses = engine_.MostGuesses(),
+      .guesses_behind_prompts = !engine_.config().HasState(),
+      .exact = engine_.exact(),
+      .reads_experts = !engine_.plan().memory.all_resident};
 }
 
 // All or nothing: what a sequence still cannot begin with is better kept.

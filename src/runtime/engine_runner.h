@@ -48,6 +48,9 @@ class EngineRunner final : public PassRunner {
   SamplerScratch& sampler_scratch() override { return engine_.sampler_scratch(); }
   DraftModel* draft_model() override { return draft_ ? &*draft_ : nullptr; }
   std::unique_ptr<DraftSequence> DraftByResidents(SequenceId sequence, RequestId request) override;
+  std::unique_ptr<DraftSequence> DraftByHead(SequenceId sequence) override {
+    return engine_.DraftByHead(SessionOf(sequence));
+  }
   std::span<const RowsCost> costs() const override { return costs_; }
   PrefixCacheState prefix_cache() const override;
   std::vector<LayerHits> layer_hits() const override { return engine_.expert_usage().layers; }

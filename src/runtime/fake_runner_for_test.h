@@ -90,9 +90,12 @@ class FakeRunner final : public PassRunner {
   Status Run(std::span<const PassRows> rows) override {
     EXPECT_TRUE(guessed_.empty()) << "guesses that nobody kept or gave up";
     std::set<SequenceId> seen;
-    std::size_t count = 0;
+    std::size_t count = 0, guessed = 0;
     for (const PassRows& group : rows) {
       const Sequence& sequence = sequences_.at(group.sequence);
+      guessed += group.guessed;
+      const bool behind_prompt = group.guessed > 0 && group.phase == Phase::kPrompt;
+      EXPECT_TRUE(!behind_prompt || options_.limits.guesses_behind_prompts);
       EXPECT_TRUE(seen.insert(group.sequence).second) << "a sequence twice in a pass";
       EXPECT_GT(group.tokens.size(), group.guessed);
       EXPECT_TRUE(group.guessed == 0 || group.wants_logits);
@@ -100,6 +103,7 @@ class FakeRunner final : public PassRunner {
       count += group.tokens.size();
     }
     EXPECT_LE(count, options_.limits.rows);
+    EXPECT_LE(guessed, options_.limits.guesses);
     ++passes_;
     if (options_.clock != nullptr) options_.clock->Advance(static_cast<Nanos>(count) * 1'000'000);
     for (const PassRows& group : rows) {

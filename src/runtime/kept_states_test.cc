@@ -32,7 +32,7 @@ class KeptStatesTest : public testing::Test {
   // As if a pass had left this at the end of these tokens of a text.
   void Keep(float value, TokenIds tokens) {
     state_.RollBack(0);
-    state_.Begin(tokens.size());
+    state_.Begin({.save_after = tokens.size()});
     ASSERT_GT(state_.At(0).save_after, 0u);
     *state_.At(0).tail_saved = value;
     state_.Advance(tokens.size());
@@ -66,7 +66,7 @@ TEST_F(KeptStatesTest, TheFurthestOneOfTheSameTextIsFound) {
 
 TEST_F(KeptStatesTest, ATextWithASaltFindsOnlyStatesOfTheSame) {
   const StateTokens text = Upwards(3);
-  state_.Begin(text.size());
+  state_.Begin({.save_after = text.size()});
   *state_.At(0).tail_saved = 1;
   state_.Advance(text.size());
   kept_.Keep(text, *state_.TakeSaved(), "a");

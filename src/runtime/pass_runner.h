@@ -31,8 +31,10 @@ struct RunnerLimits {
   // Tokens of a prompt that others find in the prefix cache at a time, once a sequence has read
   // them; 0: none ever.
   std::uint32_t cache_page = 0;
-  bool checks_drafts = true;  // passes may have guesses
-  bool exact = true;          // all rows are answered exactly
+  std::uint32_t guesses = 64 << 10;    // of a pass; 0: it may not have any
+  bool guesses_behind_prompts = true;  // or behind decodes alone
+  bool exact = true;                   // all rows are answered exactly
+  bool reads_experts = false;          // some are read when they are needed
 };
 
 // Consecutive tokens of one sequence that are to go through the layers. A sequence is in a pass
@@ -131,6 +133,8 @@ class PassRunner {
                                                           RequestId /*request*/) {
     return nullptr;
   }
+  // The same by a head of the model's own. Null: it has none.
+  virtual std::unique_ptr<DraftSequence> DraftByHead(SequenceId /*sequence*/) { return nullptr; }
   // Of the last Run, an entry for each of its rows' groups.
   virtual std::span<const RowsCost> costs() const = 0;
   virtual PrefixCacheState prefix_cache() const = 0;

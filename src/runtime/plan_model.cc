@@ -90,6 +90,15 @@ void NoteMeasuredWith(const QualityChoice& choice, const std::string& reading,
   }
 }
 
+// A head that was asked for by name has to be whole; another one is left alone if it is not.
+Result<std::optional<Bytes>> FindHead(const GgufModel& file, const ModelConfig& config,
+                                      const EngineOptions& options, std::uint32_t cpus) {
+  Result<std::optional<Bytes>> head =
+      HeadBytes(file, config, options, options.threads.value_or(cpus));
+  if (!head.ok() && options.drafters != DraftChoice{.heads = true}) return std::optional<Bytes>();
+  return head;
+}
+
 // What a chain is chosen by where a limit or a target was asked for in its place.
 struct ChainQuestion {
   const GgufModel& file;
@@ -214,6 +223,9 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& ask
     if (container.empty()) machine.program += SumBytes(file, measure.experts);
     if (draft != nullptr) machine.draft = DraftBytes(draft->plan);
     if (card) machine.card = card->info;
+    if (options.drafters.heads && !options.trace) {
+      TROUPE_ASSIGN_OR_RETURN(machine.head, FindHead(file, *config, options, machine.cpus));
+    }
     if (gate) {
       const auto bytes = [&](std::size_t chunk) {
         return GroupRouter::BytesFor(

@@ -78,9 +78,7 @@ class Session {
   }
   // Guesses that fit into a pass behind one token. None where answers may differ from the exact
   // ones: they would differ by the number of rows, too.
-  std::size_t MostGuesses() const {
-    return engine_->ChecksDrafts() && engine_->exact() ? engine_->plan().memory.chunk - 1 : 0;
-  }
+  std::size_t MostGuesses() const { return engine_->exact() ? engine_->MostGuesses() : 0; }
   void KeepGuesses(std::uint32_t right) { engine_->KeepGuesses({&right, 1}); }
 
   // The same of tokens whose answers are a draft's, by the experts that are in memory alone:

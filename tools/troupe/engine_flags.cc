@@ -294,9 +294,9 @@ void EngineFlags::AddSpeculation(Options& options) {
           },
           "Tokens to guess and check several in a pass, where that is faster; answers stay the "
           "same: lookup (what the text has said before), grammar (what a rule of the answer "
-          "forces), draft (what the model of --draft says), auto (all of these), resident (what "
-          "the "
-          "model says by the experts in memory alone), off; wrong, random: controls (auto)")
+          "forces), draft (what the model of --draft says), heads (what a head of the model's own "
+          "says), auto (all of these), resident (what the model says by the experts in memory "
+          "alone), off; wrong, random: controls (auto)")
       .OneOf(DraftChoiceNames())
       .Type("WHAT");
   AddModelOption(

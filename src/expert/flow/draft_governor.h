@@ -20,7 +20,7 @@ namespace troupe {
 
 // Guesses of like quality: of one drafter, and with about as much that speaks for them.
 struct DraftKind {
-  static constexpr std::size_t kSources = 7, kLevels = 8;
+  static constexpr std::size_t kSources = 8, kLevels = 8;
 
   std::size_t source = 0;    // below kSources
   std::size_t evidence = 0;  // as Draft::evidence: counted by powers of two
@@ -62,11 +62,17 @@ struct DraftGovernorOptions {
   // Of all time, that drafts may lose; and passes' worth of it to begin with.
   double loss_share = 0.008;
   double first_loss = 0.8;
+  DraftTurnsOptions turns = {};
 };
+
+// Of a model whose experts are read when they are needed: some tokens pass until the cache is again
+// as it would be without drafts.
+inline constexpr std::uint32_t kSettleBehindReads = 24;
 
 class DraftGovernor {
  public:
-  explicit DraftGovernor(DraftGovernorOptions options = {}) : options_(options) {}
+  explicit DraftGovernor(DraftGovernorOptions options = {})
+      : options_(options), turns_(options.turns) {}
 
   // How many tokens of a draft of `most` to check beside what is in the pass.
   DraftLength Weigh(DraftKind kind, std::size_t most, const RowSpeed& speed, const PassSoFar& pass,
@@ -75,8 +81,10 @@ class DraftGovernor {
   std::uint32_t Length(DraftKind kind, std::size_t most, const RowSpeed& speed, PassSoFar& pass);
   void Add(DraftKind kind, const DraftLength& offer, PassSoFar& pass) const;
   // Whether so much time may be spent on a draft that is only compared, to learn how drafts of a
-  // model do that has none checked: half of the account remains.
-  bool MayTry(double seconds) const { return began_ && seconds <= credit_ / 2; }
+  // model do that has none checked: half of the account remains, and no passes are compared.
+  bool MayTry(double seconds) const {
+    return began_ && !turns_.resting() && seconds <= credit_ / 2;
+  }
 
   // Tokens of a draft that are expected to be right.
   double Expected(DraftKind kind, std::size_t tokens) const;

@@ -39,6 +39,10 @@ double DraftTurns::OnPass(const Pass& pass) {
     }
     return 0;
   }
+  if (settled_ < options_.settle) {
+    ++settled_;
+    return 0;
+  }
   rest_.Add(pass);
   if (rest_.passes < options_.rest) return 0;
   plain_tokens_ = kKeptOfRests * plain_tokens_ + rest_.tokens;
@@ -47,6 +51,7 @@ double DraftTurns::OnPass(const Pass& pass) {
   const double more = saved - drafting_.saved;
   stretch_ = saved > 0 ? std::min(2 * stretch_, options_.longest_stretch) : options_.first_stretch;
   drafting_ = rest_ = {};
+  settled_ = 0;
   resting_ = false;
   return more;
 }

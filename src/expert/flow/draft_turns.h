@@ -12,7 +12,11 @@ namespace troupe {
 struct DraftTurnsOptions {
   // Checks until a rest, at first; drafts that pay are left alone for longer each time.
   std::uint32_t first_stretch = 16, longest_stretch = 256;
-  std::uint32_t rest = 8;  // passes
+  std::uint32_t rest = 8;  // passes that are compared
+  // Passes of a rest before those. Where experts are read, what guesses have driven out of the
+  // cache is read again in the first passes without them, which are no measure of a run without
+  // drafts.
+  std::uint32_t settle = 0;
   // Times as fast as without drafts, as it is thought: then there is no doubt.
   double no_doubt = 1.8;
 };
@@ -46,6 +50,7 @@ class DraftTurns {
   bool resting_ = false;
   std::uint32_t stretch_ = options_.first_stretch;
   Stretch drafting_, rest_;
+  std::uint32_t settled_ = 0;                    // passes of the rest under way that do not count
   double plain_tokens_ = 0, plain_seconds_ = 0;  // of all rests; older ones count less
 };
 

@@ -40,6 +40,20 @@ TEST(DraftTurns, BehindSomeChecksPassesRestFromDrafts) {
   EXPECT_FALSE(turns.resting());
 }
 
+TEST(DraftTurns, TheFirstPassesOfARestMayBeLeftOut) {
+  DraftTurnsOptions options = kFour;
+  options.settle = 3;
+  DraftTurns turns(options);
+  Passes passes(turns);
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 4; ++i) passes.With(2, 0);  // 6 tokens in 8 s
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(passes.Without(9), 0);
+    passes.Without(1);
+    EXPECT_DOUBLE_EQ(passes.Without(1), 6 * 1.0 - 8) << "nothing is known of the slow ones";
+    EXPECT_FALSE(turns.resting());
+  }
+}
+
 TEST(DraftTurns, TellWhatDraftsHaveLostThatWereThoughtToSave) {
   DraftTurns turns(kFour);
   Passes passes(turns);

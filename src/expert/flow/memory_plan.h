@@ -29,8 +29,9 @@ struct ServingMemory {
 
 // What a model needs; sizes that depend on choices are functions of them.
 struct MemoryNeeds {
-  Bytes program;     // the process without what follows: code, vocabulary, stacks, logits
-  Bytes draft;       // a draft model: its weights, and the memory of its sequences and passes
+  Bytes program;  // the process without what follows: code, vocabulary, stacks, logits
+  // A draft model or a head that guesses: weights, and the memory of its sequences and passes.
+  Bytes draft;
   Bytes dense;       // weights that every token uses
   Bytes experts;     // all routed experts, as they lie where none is ever evicted
   Bytes slot;        // of the cache: the largest expert, rounded up to what a direct read fills

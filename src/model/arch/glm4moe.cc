@@ -1,6 +1,5 @@
 // GLM-4.5, 4.6 and 4.7: half of each head rotates, leading dense layers, a shared expert, experts
-// chosen by sigmoids plus a bias. The layer behind the last one, which guesses a further token, is
-// left out.
+// chosen by sigmoids plus a bias. A layer that guesses a further token may follow the last one.
 #include "model/arch/keys.h"
 
 namespace troupe {
@@ -26,6 +25,7 @@ Result<ModelConfig> ReadGlm4MoeConfig(const Metadata& metadata) {
                           ReadCommonConfig(keys, Architecture::kGlm4Moe, RopePairs::kHalves));
   TROUPE_RETURN_IF_ERROR(CheckThreePositions(keys, config.rope.dims / 2));
   TROUPE_RETURN_IF_ERROR(ReadNextTokenLayers(keys, config));
+  config.next_token_head = config.next_token_layers > 0;
   MoeConfig& moe = config.moe;
   if (moe.routing.experts == 0) return InvalidArgument("{} is missing", keys.Full("expert_count"));
   TROUPE_RETURN_IF_ERROR(ReadExpertSizes(keys, 0, moe));

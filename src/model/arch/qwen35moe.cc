@@ -32,6 +32,7 @@ Result<ModelConfig> ReadQwen35MoeConfig(const Metadata& metadata) {
                           ReadCommonConfig(keys, Architecture::kQwen35Moe, RopePairs::kHalves));
   TROUPE_RETURN_IF_ERROR(CheckSections(keys, config.rope.dims / 2));
   TROUPE_RETURN_IF_ERROR(ReadNextTokenLayers(keys, config));
+  config.next_token_head = config.next_token_layers > 0;
   config.attention.qk_norm = QkNorm::kPerHead;
   config.attention.gated = true;
   config.ffn_norm = "post_attention_norm";

@@ -34,7 +34,7 @@ Result<std::vector<bool>> ReadRecurrentLayers(const ArchKeys& keys, std::uint32_
 Status ReadDeltaNet(const ArchKeys& keys, ModelConfig& config) {
   DeltaNetConfig delta;
   TROUPE_ASSIGN_OR_RETURN(delta.taps, keys.Count("ssm.conv_kernel", 2, 16));
-  TROUPE_ASSIGN_OR_RETURN(delta.head_dim, keys.Count("ssm.state_size", 1, 1024));
+  TROUPE_ASSIGN_OR_RETURN(delta.head_dim, keys.Count("ssm.state_size", 1, kMostHeadDim));
   TROUPE_ASSIGN_OR_RETURN(delta.key_heads, keys.Count("ssm.group_count", 1, 1024));
   TROUPE_ASSIGN_OR_RETURN(delta.value_heads, keys.Count("ssm.time_step_rank", 1, 1024));
   TROUPE_ASSIGN_OR_RETURN(const std::uint32_t inner, keys.Count("ssm.inner_size", 1, kMaxWidth));

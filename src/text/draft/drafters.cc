@@ -10,12 +10,13 @@
 namespace troupe {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, DraftChoice>, 8> kChoices = {{
-    {"auto", {.lookup = true, .grammar = true, .model = true}},
+constexpr std::array<std::pair<std::string_view, DraftChoice>, 9> kChoices = {{
+    {"auto", {.lookup = true, .grammar = true, .model = true, .heads = true}},
     {"off", {}},
     {"lookup", {.lookup = true}},
     {"grammar", {.grammar = true}},
     {"draft", {.model = true}},
+    {"heads", {.heads = true}},
     {"resident", {.resident = true}},
     {"wrong", {.wrong = true}},
     {"random", {.random = true}},

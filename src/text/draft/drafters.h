@@ -18,17 +18,19 @@ struct DraftChoice {
   bool wrong = false, random = false;  // controls
   bool model = false;                  // where there is a draft model (draft_model.h)
   bool resident = false;               // the model itself, by the experts in memory alone
+  bool heads = false;                  // where the model has one that guesses further tokens
 
-  bool any() const { return lookup || grammar || wrong || random || model || resident; }
+  bool any() const { return lookup || grammar || wrong || random || model || resident || heads; }
   bool operator==(const DraftChoice&) const = default;
 };
 
 // "auto" (all but the controls and "resident"), "off", "lookup", "grammar", "draft" (a draft
-// model), "resident", and the controls "wrong" and "random". kInvalidArgument names the others.
+// model), "heads" (the model's own), "resident", and the controls "wrong" and "random".
+// kInvalidArgument names the others.
 Result<DraftChoice> ParseDraftChoice(std::string_view name);
 std::vector<std::string> DraftChoiceNames();
 
-// Of one answer, without a draft model's and those by residents. `tokens`: of its prompt and
+// Of one answer, without those that run a model. `tokens`: of its prompt and
 // itself, at most. The constraint is the one it follows, or null.
 std::vector<std::unique_ptr<Drafter>> MakeDrafters(
     const DraftChoice& choice, std::size_t tokens,
