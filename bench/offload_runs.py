@@ -54,6 +54,11 @@ def why_not_permitted():
     return None
 
 
+def experts_of(inspected):
+    layers = sum(layer["expert_bytes"] > 0 for layer in inspected["layer_bytes"])
+    return layers * inspected["experts"]
+
+
 def run_limited(command, limit, env=None):
     """Runs `command` in a cgroup of `limit` bytes with nothing of any file in memory."""
     disk_speed.drop_page_cache()

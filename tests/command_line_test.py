@@ -193,6 +193,7 @@ class Usage(CommandLineTest):
         self.assert_fails(2, ["--threads"], "quantize", TINY, out, "Q4_0", "--threads", "0")
         self.assert_fails(2, ["'6 parsecs' is not a size"], "synth", out, "--shape", "tiny-llama",
                           "--split", "6 parsecs")
+        self.assert_fails(2, ["--mix: 'Q4_K' found, expected one of Q4_K_M, MXFP4_MOE"], "synth", out, "--shape", "tiny-llama", "--mix", "Q4_K")
         self.assert_fails(2, ["'Q9' is no type"], "pack", TINY, "--low", "Q9")
         self.assert_fails(2, ["TYPE: 'q4_k_m'", "did you mean Q4_K?"], "quantize", TINY, out, "q4_k_m")
         self.assert_fails(2, ["--low: 'Q2_K_S'", "did you mean Q2_K?"], "pack", TINY, "--low", "Q2_K_S")

@@ -19,7 +19,7 @@ import unittest
 
 import gguf_writer
 
-F32, Q8_0, Q4_K, Q6_K, BF16, MXFP4 = 0, 8, 12, 14, 30, 39
+F32, Q8_0, Q4_K, Q5_K, Q6_K, BF16, MXFP4 = 0, 8, 12, 13, 14, 30, 39
 
 
 def vocabulary(size, pre):
@@ -242,6 +242,50 @@ def gemma4():
     return metadata | ranked_vocabulary(262144), tensors
 
 
+def qwen36():
+    """With the layer that guesses a further token, as most uploads have it: 733 tensors, and 20."""
+    width, heads, kv_heads, dim, experts, ff = 2048, 16, 2, 256, 256, 512
+    tensors = {"token_embd.weight": ((width, 248320), Q4_K), "output_norm.weight": ((width,), F32),
+               "output.weight": ((width, 248320), Q6_K)}
+    for layer in range(41):
+        at = f"blk.{layer}."
+        tensors |= {f"{at}attn_norm.weight": ((width,), F32),
+                    f"{at}post_attention_norm.weight": ((width,), F32),
+                    f"{at}ffn_gate_inp.weight": ((width, experts), F32),
+                    f"{at}ffn_gate_inp_shexp.weight": ((width,), F32)}
+        tensors |= mlp(at, "_exps", width, ff, Q4_K, Q6_K, (experts,))
+        tensors |= mlp(at, "_shexp", width, ff, Q4_K, Q6_K)
+        if layer % 4 == 3 or layer == 40:
+            tensors |= {f"{at}attn_q.weight": ((width, 2 * heads * dim), Q4_K),
+                        f"{at}attn_k.weight": ((width, kv_heads * dim), Q4_K),
+                        f"{at}attn_v.weight": ((width, kv_heads * dim), Q6_K),
+                        f"{at}attn_q_norm.weight": ((dim,), F32),
+                        f"{at}attn_k_norm.weight": ((dim,), F32),
+                        f"{at}attn_output.weight": ((heads * dim, width), Q4_K)}
+        else:
+            tensors |= {f"{at}attn_qkv.weight": ((width, 8192), Q5_K),
+                        f"{at}attn_gate.weight": ((width, 4096), Q4_K),
+                        f"{at}ssm_alpha.weight": ((width, 32), Q4_K),
+                        f"{at}ssm_beta.weight": ((width, 32), Q4_K),
+                        f"{at}ssm_conv1d.weight": ((4, 8192), F32),
+                        f"{at}ssm_dt.bias": ((32,), F32), f"{at}ssm_a": ((32,), F32),
+                        f"{at}ssm_norm.weight": ((128,), F32),
+                        f"{at}ssm_out.weight": ((4096, width), Q4_K)}
+    tensors |= {"blk.40.nextn.eh_proj.weight": ((2 * width, width), Q4_K)}
+    tensors |= {f"blk.40.nextn.{name}.weight": ((width,), F32)
+                for name in ("enorm", "hnorm", "shared_head_norm")}
+    metadata = keys(
+        "qwen35moe", block_count=41, context_length=262144,
+        embedding_length=width, attention__head_count=heads, attention__head_count_kv=kv_heads,
+        attention__key_length=dim, attention__value_length=dim, rope__freq_base=1e7,
+        rope__dimension_count=64, rope__dimension_sections=array.array("i", [11, 11, 10, 0]),
+        attention__layer_norm_rms_epsilon=1e-6, expert_count=experts, expert_used_count=8,
+        expert_feed_forward_length=ff, expert_shared_feed_forward_length=ff, ssm__conv_kernel=4,
+        ssm__state_size=128, ssm__group_count=16, ssm__time_step_rank=32, ssm__inner_size=4096,
+        full_attention_interval=4, nextn_predict_layers=1)
+    return metadata | vocabulary(248320, "qwen35"), tensors
+
+
 def with_experts(arch, pre, layers, width, heads, kv_heads, vocab, experts, top_k, ff, shared_ff,
                  dense_ff=0, lead=0, bias=True, fused=False, head_norms=True, tied=False, **more):
     """Plain attention with heads of 128, and experts beside a shared one."""
@@ -304,7 +348,7 @@ def further():
 UPLOADS = {"gpt-oss-20b": (gpt_oss(24, 32), 459), "gpt-oss-120b": (gpt_oss(36, 128), 687),
            "GLM-4.7-Flash": (glm_flash(), 844), "LFM2-8B-A1B": (lfm2_moe(), 256),
            "GLM-4.5-Air": (glm_air(), 803), "granite-3.1-3b-a800m": (granite_moe(), 322),
-           "gemma-4-26B-A4B": (gemma4(), 658)}
+           "gemma-4-26B-A4B": (gemma4(), 658), "Qwen3.6-35B-A3B": (qwen36(), 753)}
 FACTS = {"gpt-oss-20b": ["128 positions in 12 of 24 layers", "top 4 by softmax",
                          "with biases, clamped", "by YaRN beyond 4096"],
          "gpt-oss-120b": ["128 of width 2880, top 4", "MXFP4"],
@@ -313,6 +357,9 @@ FACTS = {"gpt-oss-20b": ["128 positions in 12 of 24 layers", "top 4 by softmax",
                          "2 of width 7168"],
          "GLM-4.5-Air": ["top 8 by sigmoid", "shared expert width 1408", "64 dimensions",
                          "1 layer behind the last one, which guesses further tokens"],
+         "Qwen3.6-35B-A3B": ["256 of width 512, top 8 by softmax", "shared expert width 512",
+                             "in 30 layers: 32 heads on 16 key heads of 128",
+                             "1 layer behind the last one, which guesses further tokens"],
          "granite-3.1-3b-a800m": ["40 of width 512, top 8 by softmax", "scales"],
          "gemma-4-26B-A4B": ["1024 positions in 25 of 30 layers, on 8 key heads of 256",
                              "16 heads on 2 key heads of 512", "beside a dense part",
@@ -349,7 +396,7 @@ class PopularUploads(unittest.TestCase):
 
     def test_WhatIsLeftOutOfAFileIsToldInTheTableOfModels(self):
         table = (pathlib.Path(__file__).resolve().parent.parent / "docs/models.md").read_text(encoding="utf-8")
-        for name in ("GLM-4.5-Air", "LFM2-8B-A1B"):
+        for name in ("GLM-4.5-Air", "LFM2-8B-A1B", "Qwen3.6-35B-A3B"):
             with self.subTest(name):
                 gguf_writer.write_without_data(self.path, *UPLOADS[name][0])
                 left_out = json.loads(self.troupe("inspect", self.path, "--json", "-").stdout)["left_out_bytes"] / 2**30
@@ -362,6 +409,7 @@ class PopularUploads(unittest.TestCase):
                  "LFM2-8B-A1B": ["blk.20.shortconv.conv.weight", "token_embd_norm.weight"],
                  "GLM-4.5-Air": ["blk.45.exp_probs_b.bias"],
                  "granite-3.1-3b-a800m": ["blk.31.ffn_down_exps.weight"],
+                 "Qwen3.6-35B-A3B": ["blk.38.ssm_conv1d.weight", "blk.39.attn_q.weight"],
                  "Ling-mini-2.0": ["blk.19.attn_qkv.weight"],
                  "Hunyuan-A13B": ["blk.31.attn_k_norm.weight"],
                  "gemma-4-26B-A4B": ["blk.0.attn_v.weight", "blk.29.post_ffw_norm_2.weight"]}

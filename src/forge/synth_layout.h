@@ -3,10 +3,12 @@
 // llama.cpp's converters write, so that llama.cpp loads the file.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "forge/synth_shape.h"
 #include "forge/tensor_mix.h"
+#include "forge/upload_mix.h"
 #include "gguf/metadata.h"
 #include "gguf/tensor_info.h"
 
@@ -20,6 +22,7 @@ struct SynthTensor {
 
 struct SynthLayout {
   TensorMix mix = {};
+  std::optional<UploadMix> upload = std::nullopt;  // in place of `mix`
   bool combined_kv = false;  // MLA as in old files: attn_kv_b in place of attn_k_b and attn_v_b
 };
 

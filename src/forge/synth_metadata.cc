@@ -68,7 +68,7 @@ void WriteAttention(const ModelShape& shape, bool combined_kv, KeyWriter& keys) 
     if (shape.short_conv) {  // none where there is no attention
       std::vector<std::int32_t> of_layers(shape.layers, 0);
       for (const std::uint32_t layer : shape.short_conv->attention_layers) {
-        of_layers[layer] = static_cast<std::int32_t>(shape.kv_heads);
+        if (layer < shape.layers) of_layers[layer] = static_cast<std::int32_t>(shape.kv_heads);
       }
       keys.Numbers("attention.head_count_kv", std::move(of_layers));
     } else {
@@ -168,7 +168,8 @@ Metadata MetadataOf(const ModelShape& shape, const SynthLayout& layout) {
   const std::string_view prefix = Name(shape.architecture);
   metadata.Set("general.architecture", std::string(prefix));
   metadata.Set("general.name", fmt::format("{} with random weights", shape.name));
-  metadata.Set("general.file_type", FileTypeNumber(layout.mix.type));
+  metadata.Set("general.file_type",
+               layout.upload ? FileTypeNumber(*layout.upload) : FileTypeNumber(layout.mix.type));
   metadata.Set("general.quantization_version", std::uint32_t{2});
 
   KeyWriter keys(metadata, prefix);

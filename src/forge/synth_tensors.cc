@@ -286,6 +286,13 @@ void AddNextTokenLayer(TensorList& list, std::uint32_t layer) {
   if (list.Is({Architecture::kBailingMoe2})) list.Norm("layer_output_norm", d);
 }
 
+void SetTypes(UploadMix mix, std::vector<SynthTensor>& tensors) {
+  std::vector<TensorSpec> specs;
+  for (const SynthTensor& tensor : tensors) specs.push_back(tensor.spec);
+  const std::vector<TensorType> types = TypesOf(mix, specs);
+  for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].spec.type = types[i];
+}
+
 }  // namespace
 
 std::vector<SynthTensor> TensorsOf(const ModelShape& shape, const SynthLayout& layout) {
@@ -313,7 +320,9 @@ std::vector<SynthTensor> TensorsOf(const ModelShape& shape, const SynthLayout& l
   for (std::uint32_t i = 0; i < shape.next_token_layers; ++i) {
     AddNextTokenLayer(list, shape.layers + i);
   }
-  return list.Take();
+  std::vector<SynthTensor> tensors = list.Take();
+  if (layout.upload) SetTypes(*layout.upload, tensors);
+  return tensors;
 }
 
 }  // namespace troupe

@@ -107,6 +107,17 @@ TEST(PublishedShapes, HaveAsManyWeightsAsPublished) {
   }
 }
 
+TEST(PublishedShapes, AreModelsWithFewerLayersToo) {
+  for (const char* name : {"lfm2-8b-a1b", "gemma-4-26b-a4b", "qwen3.6-35b-a3b", "gpt-oss-20b"}) {
+    ModelShape shape = Shape(name);
+    shape.layers = 6;
+    const Result<ModelConfig> config = ReadModelConfig(MetadataOf(shape, {}));
+    ASSERT_TRUE(config.ok()) << config.status().ToString();
+    EXPECT_EQ(config->layers, 6u);
+    EXPECT_GT(config->AttentionLayers(), 0u) << name;
+  }
+}
+
 TEST(TinyShapes, UseEveryTypeAsItIs) {
   for (const std::string& name : NamesStartingWith("tiny-")) {
     for (const TensorTypeInfo& type : AllTensorTypes()) {

@@ -68,6 +68,19 @@ void SynthCommand::AddOptions(Options& options) {
                 "Type of the token embedding, if different");
   AddTypeOption(options, "--output-type", options_.layout.mix.output,
                 "Type of the output, if different");
+  options
+      .AddParsed(
+          "--mix",
+          [this](const std::string& name) {
+            options_.layout.upload = FindUploadMix(name);
+            return OkStatus();
+          },
+          "Types as a file has them that is uploaded under this name")
+      .OneOf(UploadMixNames())
+      .Excludes("--type")
+      .Excludes("--embedding-type")
+      .Excludes("--output-type")
+      .Type("NAME");
   options.Add("--seed", options_.seed, "The same seed gives the same bytes (1)").Type("N");
   add_count("--layers", layers_, "Number of layers, in place of the shape's");
   add_count("--vocab", vocabulary_, "Vocabulary size, in place of the shape's");
