@@ -5,10 +5,11 @@ import dataclasses
 import statistics
 
 import fate_systems
-from fate_systems import AS_USED, DEMAND, NOTHING, NO_CACHE, OURS, PAIRS, PATHS, PROFILED, WRONG
+from fate_systems import AS_USED, DEMAND, FILLED, NOTHING, NO_CACHE, OURS, PAIRS, PATHS, PROFILED, WRONG
 
 GUESSED, HITS = 0.97, 0.99
 DECODE_DEMAND, DECODE_PATHS, PREFILL_DEMAND, PREFILL_PATHS = 4.0, 2.2, 4.5, 1.9
+PREFILL_FILLED = 2.2  # with half of the experts, each link's median over its prompts
 NEVER_BELOW, STORM = 0.98, 0.95  # of the speed of the same cache with nothing read ahead
 PAIRS_LOSS = 0.01
 CHOSEN = "other text, other seed, each link and budget"
@@ -73,7 +74,7 @@ def _speed(figure):
 
 
 def _fastest(systems):
-    return max((name for name in (*OURS, PAIRS) if name in systems), key=lambda name: _speed(systems[name]))
+    return max((name for name in (*OURS, PAIRS, FILLED) if name in systems), key=lambda name: _speed(systems[name]))
 
 
 def _token_ms(figure):
@@ -94,6 +95,23 @@ def ratio_bar(what, paper, bar, cells, against, command):
     facts.append(f"waiting for nothing, it would be {never:.2f}x")
     return Bar(what, paper, ratio(best), bar, f"{against} ({its['settings']})",
                "nothing" if against == NO_CACHE else CHOSEN, ", ".join(facts), command=command)
+
+
+def filled_bars(figures):
+    """A cache that begins with what is used most, against loading on demand, link by link."""
+    bars = []
+    for link, lengths in figures["prefill"].items():
+        cells = [systems for systems in lengths.values() if FILLED in systems]
+        if not cells:
+            continue
+        ratios = [_speed(systems[FILLED]) / _speed(systems[NO_CACHE]) for systems in cells]
+        reason = ", ".join(f"{length} tokens: {ratio:.2f}x, {systems[FILLED]['MiB']:.0f} MiB read against {systems[NO_CACHE]['MiB']:.0f}"
+                           for (length, systems), ratio in zip(lengths.items(), ratios))
+        bars.append(Bar(f"prefill from a filled cache over loading on demand without one, {link}", "-", statistics.median(ratios),
+                        PREFILL_FILLED, f"{NO_CACHE} ({cells[0][NO_CACHE]['settings']})", "the profile: other text",
+                        f"filled before the request, whose time does not have it; {reason}",
+                        command=TIER_COMMAND if is_held(figures, link) else COMMAND))
+    return bars
 
 
 def guessed_bar(figures, held, command):
@@ -186,6 +204,7 @@ def headline_bars(figures):
         for bar in group:
             bar.what = f"{'held in memory' if held else 'disk'}: {bar.what}"
         bars += group
+    bars += filled_bars(figures)
     bars += hits_bars(figures)
     if "pairs" in figures:
         bars.append(pairs_bar(figures["pairs"]))

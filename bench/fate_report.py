@@ -119,6 +119,8 @@ def tables(figures):
             parts += [f"**Decode, {budget} % of the experts in memory, {link}**", decode(systems)]
     link = next(iter(figures["decode"]))
     parts += [f"By layer, 50 %, {link}:", layer_hits(figures["decode"][link][50])]
+    parts += ["Prompts begin with an empty cache, but in the row `troupe, filled` with what the profile says is used most (`--fill on`): read "
+              "before the request, whose time does not have it."]
     for link, lengths in figures["prefill"].items():
         parts += [f"**Prompts, half of the experts in memory, {link}**", prompts(lengths)]
     parts += ["## Same cache", "Predictors alone differ: `--cache echo --shallow 0`, the same slots, the same profile. \"Gates\" is the time of "

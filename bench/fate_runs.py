@@ -158,7 +158,7 @@ class Comparison:
         for_prompts = chosen[50]
         if not self._quick:
             for_prompts = self._choose_for_prompts(self._packed, figures["experts"] // 2, throttle, link)
-        figures["prefill"][link] = self._prefill(self._packed, *fate_systems.with_settings(for_prompts),
+        figures["prefill"][link] = self._prefill(self._packed, *fate_systems.for_prompts(for_prompts),
                                                  figures["experts"] // 2, throttle, link)
 
     def _choose_for_prompts(self, packed, slots, throttle, where):
@@ -238,7 +238,7 @@ class Comparison:
         packed = Packed(high, container, self._folder / "fate-pairs.profile.json")
         self._calibrate(packed)
         share, loss, all_low = fate_pairs.low_share(self._troupe, self._folder, TEXT, packed)
-        systems, settings = fate_systems.with_settings(self._choose_for_prompts(packed, slots, [], "pairs"))
+        systems, settings = fate_systems.for_prompts(self._choose_for_prompts(packed, slots, [], "pairs"))
         low = ["--low-copy", f"prefill={share}"]
         systems[fate_systems.PAIRS], settings[fate_systems.PAIRS] = low, " ".join(low)
         kept = ("high_type", "low_type", "matrices_in_fallback_types", "expert_bytes", "low_expert_bytes", "seconds")

@@ -4,7 +4,7 @@ import typing
 # What each is called in tables.
 NO_CACHE, DEMAND, PATHS, FATE = "on demand, no cache", "on demand", "activation paths", "Fate"
 NOTHING, TROUPE, PROFILED = "troupe, nothing ahead", "troupe", "troupe, profile"
-TUNED, WRONG, PAIRS = "troupe, tuned", "troupe, wrong guesses", "troupe, pairs"
+TUNED, WRONG, PAIRS, FILLED = "troupe, tuned", "troupe, wrong guesses", "troupe, pairs", "troupe, filled"
 
 OURS = (FATE, TROUPE, PROFILED, TUNED)
 AS_USED = (TROUPE, PROFILED)        # held to the speed of NOTHING, whose cache is the same
@@ -61,6 +61,12 @@ def with_settings(chosen):
     arguments = {**FIXED, **{name: [*CHOOSING[name], *chosen[name].arguments()] for name in CHOOSING}}
     words = {**FIXED_SETTINGS, **{name: str(chosen[name]) for name in CHOOSING}}
     return {name: arguments[name] for name in order}, {name: words[name] for name in order}
+
+
+def for_prompts(chosen):
+    """The same, and one whose cache begins with what the profile says is used most: before the request, which does not pay."""
+    arguments, words = with_settings(chosen)
+    return ({**arguments, FILLED: [PROFILE, "--fill", "on"]}, {**words, FILLED: "defaults, profile, filled"})
 
 
 # What reads ahead nothing first; `smoe` is SMoE's look-ahead.

@@ -30,17 +30,18 @@ def decode(troupe=40.0, demand=10.0, nothing=40.0, paths=18.0, guessed=0.98, dif
         "troupe, wrong guesses": system(wrong, guessed=0.0)})
 
 
-def prompts(prefill=95.0, nothing=30.0):
+def prompts(prefill=95.0, nothing=30.0, filled=45.0):
     def system(speed):
         return {"tokens_per_s": speed, "speeds": [speed], "MiB": 100.0, "time_ms": 512e3 / speed, "stall_ms": 100.0,
                 "settings": "some"}
     return fate_runs.with_ratios({
         "on demand, no cache": system(20.0), "on demand": system(30.0), "activation paths": system(45.0),
         "Fate": system(80.0), "troupe, nothing ahead": system(nothing), "troupe": system(prefill),
-        "troupe, profile": system(prefill), "troupe, tuned": system(prefill), "troupe, wrong guesses": system(30.0)})
+        "troupe, profile": system(prefill), "troupe, tuned": system(prefill), "troupe, wrong guesses": system(30.0),
+        "troupe, filled": system(filled)})
 
 
-def figures(lost=0.005, prefill=95.0, prompt_nothing=30.0, prompts_differing=0, tier=None, disk=None, layer_times=0.5):
+def figures(lost=0.005, prefill=95.0, prompt_nothing=30.0, filled=45.0, prompts_differing=0, tier=None, disk=None, layer_times=0.5):
     names = {fate_runs.DISK: disk or {}, TIER: tier or {}}
     loss = {"ratio": 1 + lost, "mean_kl": 0.01, "interval": [1.0, 1.02]}
     quality = {"expected": 0.8, "guessed": 0.9, "similarity": 0.9, "tokens": 9}
@@ -53,7 +54,7 @@ def figures(lost=0.005, prefill=95.0, prompt_nothing=30.0, prompts_differing=0, 
         "compared_rounds": 4, "disk_bytes_per_s": 3e9, "too_fast_for_the_disk": [2], "copied_bytes_per_s": 9e9,
         "links": {fate_runs.DISK: {"held": False}, TIER: {"held": True, "wanted": 0.5, "layer_times": layer_times}},
         "decode": {link: {50: decode(**changes)} for link, changes in names.items()},
-        "prefill": {link: {512: prompts(prefill, prompt_nothing)} for link in names},
+        "prefill": {link: {512: prompts(prefill, prompt_nothing, filled)} for link in names},
         "same_cache": {link: {50: {"none": decode()["on demand"], "eap": decode()["activation paths"]}} for link in names},
         "same_predictor": {"lru, shallow 0": decode()["on demand"]},
         "prompts_differing": prompts_differing, "disturbed": 0,
@@ -79,6 +80,8 @@ class Bars(unittest.TestCase):
                 ({"tier": {"hits": 0.98}}, f"hits, {TIER}, 50 % in memory: 98.0 %, at least 99.0 %; Fate (some) has the most; 0.1 % were on"),
                 ({"prefill": 85.0}, "prefill over loading on demand without a cache: 4.25x, at least 4.50x"),
                 ({"prefill": 84.0}, "prefill over activation paths: 1.87x"),
+                ({"filled": 43.0}, f"prefill from a filled cache over loading on demand without one, {TIER}: 2.15x, at least 2.20x; filled "
+                                   "before the request"),
                 ({"lost": 0.011}, "loss of perplexity by the pair of precisions: 1.1 %, at most 1.0 %; 50.0 % of a layer's work"),
                 ({"disk": {"differing": 1}}, "other tokens"), ({"prompts_differing": 1}, "other tokens")):
             missed = self.missed(**changes)
