@@ -1,5 +1,6 @@
-"""The published models that bench/models measures, and how their files are made: `troupe synth` with
-their shape and the mix of types of the upload that people get. What is measured is models_runs.py's.
+"""The published models that bench/models measures, and how their files are made: `troupe synth`
+with their shape and the mix of types of the upload that people get. What is measured of them is
+models_runs.py's.
 """
 import dataclasses
 
@@ -13,7 +14,7 @@ class Family:
     shape: str     # of `troupe synth`
     mix: str       # the same
     whole: int     # layers that the model has
-    layers: int    # that are measured: a file of 5 to 7 GB, kinds of layers in the model's proportion
+    layers: int    # that are measured: 5 to 7 GB, kinds of layers in the model's proportion
     quick: int     # with --quick
 
     def depth(self, quick=False, whole=False):

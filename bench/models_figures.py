@@ -1,8 +1,8 @@
-"""What bench/models makes of its measurements: ratios, bars, and a section of docs/reports/models.md
-for each model.
+"""What bench/models makes of its measurements: ratios, bars, and a section of
+docs/reports/models.md for each model.
 
-Pure: a speed_table.Comparison comes in for everything in memory, an offload_figures.Offload for part
-of it, and text goes out.
+Pure: a speed_table.Comparison comes in for everything in memory, an offload_figures.Offload for
+part of it, and text goes out.
 """
 import dataclasses
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""bench/models' bars have to fail where they should, its sections have to show what they were given,
-and a model's section has to go where it belongs."""
+"""bench/models' bars have to fail where they should, its sections have to show what they were
+given, and a model's section has to go where it belongs."""
 import pathlib
 import unittest
 

@@ -116,6 +116,11 @@ class GpuCommand(unittest.TestCase):
             auto = self.call("run", TINY, "--prompt", "a", "-n", 1, "--gpu", "auto", variables=variables)
             self.assertEqual(auto.returncode, 0, auto.stderr)
 
+    def test_a_budget_of_a_card_without_a_card_is_one_line(self):
+        done = self.call("run", TINY, "--prompt", "a", *VRAM)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, "troupe: --vram 64.0 MiB: no card is asked for (--gpu auto takes the largest one)\n")
+
     def test_answers_that_may_lose_quality_have_no_card(self):
         done = self.call("run", TINY, "--prompt", "a", "--slots", 40, "--substitute", "drop", "--gpu", "pocl", *VRAM)
         self.assertEqual(done.returncode, 1)

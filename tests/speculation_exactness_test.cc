@@ -34,7 +34,7 @@ class SpeculationExactness : public testing::Test {
   }
   std::string WithHead(const std::string& shape) const {
     std::string path = folder_.PathOf(shape + ".gguf");
-    WriteAgreeingModel(path, shape, 0.4f, kModel);
+    WriteAgreeingModel(path, shape, 0.1f, kModel);
     return path;
   }
 
@@ -123,7 +123,7 @@ TEST_F(SpeculationExactness, NorDoesOneOfModelsWithStatesAndHeads) {
     EXPECT_GT(cases.drafts().accepted, wanted / 2);
     EXPECT_GT(cases.drafts().drafted - cases.drafts().accepted, wanted / 2);
     if (!family.has_head) continue;
-    EXPECT_GT(cases.By(DraftSource::kHead).accepted, wanted / 4);
+    EXPECT_GT(cases.By(DraftSource::kHead).accepted, 0u);
     EXPECT_GT(cases.By(DraftSource::kHead).drafted, cases.By(DraftSource::kHead).accepted);
   }
 }

@@ -84,6 +84,11 @@ struct GpuWorker::State {
   void DoCopy(const Job& job, std::vector<CopyUnderWay>& copies);
   void DoJob(const Job& job);
   void LookAtCopies(std::vector<CopyUnderWay>& copies);
+  // What was handed in before an earlier job failed is not begun.
+  Status StatusNow() {
+    MutexLock lock(mu);
+    return status;
+  }
   bool Stopping() {
     MutexLock lock(mu);
     return stopping;
@@ -148,7 +153,8 @@ Status GpuWorker::State::Answer(const Job& job) {
 
 void GpuWorker::State::DoJob(const Job& job) {
   const Nanos start = clock.Now();
-  const Status answered = Answer(job);
+  Status answered = StatusNow();
+  if (answered.ok()) answered = Answer(job);
   const double seconds = static_cast<double>(clock.Now() - start) * 1e-9;
   MutexLock lock(mu);
   if (!answered.ok()) Fail(answered);
@@ -159,7 +165,8 @@ void GpuWorker::State::DoJob(const Job& job) {
 
 void GpuWorker::State::DoCopy(const Job& job, std::vector<CopyUnderWay>& copies) {
   const Nanos start = clock.Now();
-  Result<GpuEventPtr> event = CopyIn(GpuLane::kPrefetch, job);
+  const Status so_far = StatusNow();
+  Result<GpuEventPtr> event = so_far.ok() ? CopyIn(GpuLane::kPrefetch, job) : so_far;
   if (event.ok()) {
     copies.push_back({*std::move(event), job.slot, *job.staging, start});
     return;

@@ -63,6 +63,7 @@ class CardExperts final : public ExpertSource {
   }
   void Ask(const ExpertBatch& batch) override;
   std::uint32_t forecast_layers() const override { return other_->forecast_layers(); }
+  bool forecasts_with_answers() const override { return other_->forecasts_with_answers(); }
   void OnGateScores(std::uint32_t layer, const GateScores& said) override {
     other_->OnGateScores(layer, said);
   }

@@ -25,8 +25,7 @@ std::vector<TensorType> TypesIn(const ExpertLayouts& layouts) {
     for (const ExpertMatrix& matrix : layout.matrices) types.push_back(matrix.type);
   }
   std::ranges::sort(types);
-  const auto rest = std::ranges::unique(types);
-  types.erase(rest.begin(), rest.end());
+  types.erase(std::unique(types.begin(), types.end()), types.end());
   return types;
 }
 
@@ -114,7 +113,7 @@ GpuWorkerShape ShapeFor(const CardPlan& plan, const ModelConfig& config, std::ui
 Result<CardPlan> PlanCard(const ModelConfig& config, const ExpertLayouts& layouts,
                           const GpuInfo& info, const CardOptions& options, std::uint32_t chunk) {
   CardPlan plan{.name = info.name,
-                .budget = options.memory.value_or(DefaultCardBudget(info)),
+                .budget = std::min(options.memory.value_or(DefaultCardBudget(info)), info.memory),
                 .shares_memory = info.shares_memory};
   if (info.shares_memory && !options.memory) {
     return InvalidArgument(

@@ -157,7 +157,11 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<OffloadedExperts> experts,
                           OffloadedExperts::Create(layouts, std::move(store), std::move(reader),
                                                    *pool_, clock_, std::move(offload)));
-  TROUPE_RETURN_IF_ERROR(experts->Fill(first, progress));
+  if (const Status filled = experts->Fill(first, progress); !filled.ok()) {
+    // Nobody asked for these experts yet: who does is told what is wrong with one.
+    if (options.fill == FillCache::kYes || filled.code() == Code::kCancelled) return filled;
+    plan_.notes.push_back("the cache begins with fewer experts: " + filled.message());
+  }
   exact_ =
       substitution.exact() && !options.low_copies.any() && options.peer_answers == RowForm::kFloat;
   experts->set_substitution(std::move(substitution));
@@ -411,7 +415,12 @@ Result<std::unique_ptr<Engine>> Engine::OpenPlanned(const std::string& path, Pla
   engine->transformer_->set_rows_done(&engine->rows_done_);
   engine->RouteByGroups(true);
   if (engine->plan_.drafters.heads) {
-    TROUPE_RETURN_IF_ERROR(engine->OpenHead(model.file, model.sums.get()));
+    const Status opened = engine->OpenHead(model.file, model.sums.get());
+    if (!opened.ok()) {
+      if (options.drafters == DraftChoice{.heads = true}) return opened;  // it was asked for
+      engine->plan_.drafters.heads = false;
+      engine->plan_.notes.push_back("the model's head does not guess: " + opened.message());
+    }
   }
   model.sums.reset();  // a store that reads experts in place has them still
   return engine;

@@ -140,6 +140,9 @@ void NoteOddWishes(const ModelConfig& config, const MachineFacts& machine,
     notes.push_back(fmt::format("context {} is longer than the {} the model was trained with",
                                 plan.context(), config.trained_context));
   }
+  if (plan.memory.all_resident && options.offload.fill == FillCache::kYes) {
+    notes.emplace_back("--fill on: every expert is in memory, there is no cache to fill");
+  }
   const std::uint32_t shallow = options.offload.shallow_layers.value_or(0);
   if (shallow > plan.needs.expert_layers) {
     notes.push_back(fmt::format("{} shallow layers of {} with experts: all of them", shallow,

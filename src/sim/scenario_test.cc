@@ -125,7 +125,10 @@ TEST(TraceFileTest, AHalfHasEverySecondSequenceWithWhatItChose) {
 }
 
 TEST(ScenarioTest, HeldOutPromptsAreServedWithWhatTheOthersSayOfThem) {
-  const Scenario scenario = Load({.set = {"/placement/held_out=true"}});
+  // The excerpts of the others have one prompt each.
+  const Scenario scenario =
+      Load({.set = {"/placement/held_out=true", "/traces/law/file=\"intent.meta.json\"",
+                    "/traces/summary/file=\"intent.meta.json\""}});
   const Scenario all = Load();
   const RoutingTrace whole = ReadRoutingTrace(kData + "intent.meta.json").value();
   const RoutingTrace learned = HalfOf(whole, 0), served = HalfOf(whole, 1);

@@ -108,9 +108,10 @@ class ReplayCommand final : public Command {
   }
 
   Status CheckUsage() const override {
-    if (as_recorded_ &&
-        (!policies_.empty() || !shares_.empty() || !slots_.empty() || substitution_.asked())) {
-      return InvalidArgument("--as-recorded takes no --policy, --budget, --slots or --substitute");
+    if (as_recorded_ && (!policies_.empty() || !shares_.empty() || !slots_.empty() ||
+                         substitution_.asked() || floors_ != std::vector<double>{0})) {
+      return InvalidArgument(
+          "--as-recorded takes no --policy, --budget, --slots, --floor or --substitute");
     }
     if (per_layer_ && floors_ != std::vector<double>{0}) {
       return InvalidArgument(

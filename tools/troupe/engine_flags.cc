@@ -155,12 +155,14 @@ void EngineFlags::AddCardOptions(Options& options) {
       .Add("--gpu", card_.choice,
            "Card whose memory holds experts, too, and which answers by them with the same bytes "
            "where that is quicker: auto (the largest card, if there is one), none (loads no "
-           "driver), or a part of a device's name or platform (auto)")
+           "driver), or a part of a device's name or platform (none)")
       .Suggest({"auto", "none"})
       .Type("NAME");
   options
       .Add("--vram", card_.memory,
-           "Budget of the card's memory (nine tenths of it, and no more than all but 512 MiB)")
+           "With --gpu: budget of the card's memory (nine tenths of it, and no more than all but "
+           "512 "
+           "MiB)")
       .Check(CheckSizeHasUnit)
       .Type("SIZE");
 }
@@ -360,6 +362,10 @@ Result<std::unique_ptr<Engine>> EngineFlags::Open(std::size_t least_context,
                                                   std::optional<TraceScores> trace,
                                                   const std::function<bool()>& go_on) const {
   TROUPE_RETURN_IF_ERROR(chat_template_status_);
+  if (card_.memory && !card_.wanted()) {
+    return InvalidArgument("--vram {}: no card is asked for (--gpu auto takes the largest one)",
+                           ToString(*card_.memory));
+  }
   EngineOptions opened = options();
   opened.trace = trace;
   if (trace) {  // which is of a cache that begins empty, as a replay's does

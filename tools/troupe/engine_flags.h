@@ -95,7 +95,7 @@ class EngineFlags {
   OffloadOptions offload_;
   FillCache fills_ = FillCache::kNo;  // without --fill
   std::optional<FillCache> asked_to_fill_;
-  CardOptions card_{.choice = "auto"};
+  CardOptions card_;
   DraftChoice drafters_;  // none, unless there is an option
   std::string draft_;     // path; empty: no model guesses
   std::string chat_template_;

@@ -13,7 +13,7 @@ constexpr std::string_view kWhyNoGpu =
 constexpr std::string_view kWhyNoDevices =
     "tensors are not put on devices here, processors compute them all; leave it out";
 constexpr std::string_view kWhyExpertsHere =
-    "experts go to a card where that is quicker; --gpu none keeps them on processors";
+    "experts stay on processors unless --gpu names a card, and go to it where that is quicker";
 constexpr std::string_view kWhyPull =
     "`troupe pull hf.co/OWNER/REPO` gets a model, and run takes it";
 constexpr std::string_view kWhyPositions =

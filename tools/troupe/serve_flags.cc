@@ -306,7 +306,6 @@ EngineFlags ServeFlags::EngineWith(Bytes held) const {
                   .cut_tokens_of_cloud = split_.cut_tokens_of_cloud(),
                   .fitted_bases = split_.reads_bases() ? BytesOfFittedBases(model()) : Bytes()},
                  held, engine);
-  if (!cluster_.any()) engine.FillsCache();  // a cluster's plan says what is held
   engine.TakesAnswersOfPeersIn(cluster_.peer_answers());
   if (!prefix_file_.empty() || split_.any() || cluster_.any()) engine.TakeFingerprint();
   return engine;

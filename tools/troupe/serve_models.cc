@@ -201,6 +201,8 @@ Result<ServedModel> ServeModels::Open(const ServeFlags& flags) {
   const Bytes now = ResidentMemory();
   held_ = now - std::min(now, at_start_);
   EngineFlags engine_flags = flags.EngineWith(held_);
+  // A cluster's plan says what is held; and while models are changed, requests wait.
+  if (opened_.path.empty() && !flags.cluster().any()) engine_flags.FillsCache();
   DeviceWatch::Options device;
   const std::optional<MemoryWatchOptions> memory = FollowsMemory(flags, engine_flags);
   if (flags.split().has_cloud()) {

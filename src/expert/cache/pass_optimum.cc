@@ -26,7 +26,10 @@ std::uint32_t PassOptimum::CapacityOf(std::uint32_t layer) const {
 }
 
 std::uint32_t PassOptimum::SureOf(std::uint32_t layer) const {
-  return shape_.quotas.empty() ? shape_.slots : shape_.quotas[layer];
+  if (!shape_.quotas.empty()) return shape_.quotas[layer];
+  // The others may keep as many as their floors are.
+  const std::uint32_t others = shape_.floor * (shape_.grid.layers - 1);
+  return shape_.slots - std::min(shape_.slots, others);
 }
 
 void PassOptimum::NoteAsks(std::uint32_t layer, std::span<const Optimum::Use> asks) {

@@ -14,7 +14,8 @@
 //
 // With quotas every layer has a cache of its own: its quota and the slots that no other layer is
 // sure of. Slots that are in no quota are so counted for each layer, though only one at a time can
-// have them: there it is a bound. So it is of a pool with a floor, which it knows nothing of.
+// have them: there it is a bound. So it is of a pool with a floor: what a layer asks for stays only
+// where it fits beside the floors of all others.
 #pragma once
 
 #include <cstdint>

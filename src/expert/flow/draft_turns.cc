@@ -20,6 +20,11 @@ void DraftTurns::Stretch::Add(const Pass& pass) {
   saved += pass.saved;
 }
 
+bool DraftTurns::IsBeyondDoubt() const {
+  return stretch_ < options_.longest_stretch && plain_tokens_ > 0 &&
+         drafting_.tokens * plain_seconds_ >= options_.no_doubt * drafting_.seconds * plain_tokens_;
+}
+
 double DraftTurns::OnPass(const Pass& pass) {
   if (pass.rows != rows_) {
     *this = DraftTurns(options_);
@@ -31,9 +36,9 @@ double DraftTurns::OnPass(const Pass& pass) {
       if (drafting_.passes >= kSeldom * stretch_) drafting_ = {};
       return 0;
     }
-    const double plain = drafting_.seconds + drafting_.saved;
-    if (plain >= options_.no_doubt * drafting_.seconds) {
+    if (IsBeyondDoubt()) {
       drafting_ = {};
+      stretch_ = std::min(2 * stretch_, options_.longest_stretch);
     } else {
       resting_ = true;
     }

@@ -2,7 +2,9 @@
 // come a few without, and the time a token took in both is compared. What is thought can be wrong
 // for long, as drafts change what it is thought from: checks read experts for wrong guesses, these
 // drive others out of the cache, passes without guesses take longer for it, and beside those drafts
-// look good. No such rest follows where drafts save far more than such an error could be. Pure.
+// look good; and where each pass has a draft, passes without one are thought to take what they took
+// long ago, when the cache was still empty. So rests alone say when drafts save so much that no
+// rest is needed for some time. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +19,7 @@ struct DraftTurnsOptions {
   // cache is read again in the first passes without them, which are no measure of a run without
   // drafts.
   std::uint32_t settle = 0;
-  // Times as fast as without drafts, as it is thought: then there is no doubt.
+  // Times as fast as without drafts, by the rests so far: then there is no doubt.
   double no_doubt = 1.8;
 };
 
@@ -40,6 +42,9 @@ class DraftTurns {
   double OnPass(const Pass& pass);
 
  private:
+  // The stretch that has ended needs no rest behind it.
+  bool IsBeyondDoubt() const;
+
   struct Stretch {
     double passes = 0, checks = 0, tokens = 0, seconds = 0, saved = 0;
     void Add(const Pass& pass);

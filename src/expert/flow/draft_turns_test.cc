@@ -87,13 +87,33 @@ TEST(DraftTurns, LeaveDraftsThatPayAloneForLongerEachTimeAndLookAgainOnceTheyLos
   EXPECT_EQ(checks_until_rest(2), 4);
 }
 
-TEST(DraftTurns, DoNotRestWhereDraftsSaveBeyondDoubtOrRideSeldom) {
+TEST(DraftTurns, WhatIsThoughtIsNoReasonNotToRest) {
   DraftTurns turns(kFour);
   Passes passes(turns);
-  for (int i = 0; i < 100; ++i) {
-    passes.With(1, 0.9);
+  for (int i = 0; i < 4; ++i) passes.With(1, 9);
+  EXPECT_TRUE(turns.resting());
+}
+
+TEST(DraftTurns, WhereRestsLeaveNoDoubtTheNextOnesAreLeftOutUpToTheLongestStretch) {
+  DraftTurns turns(kFour);
+  Passes passes(turns);
+  for (int i = 0; i < 4; ++i) passes.With(1, 0);  // 6 tokens in 4 s
+  for (int i = 0; i < 2; ++i) passes.Without(2);
+  for (int i = 0; i < 8; ++i) {
+    passes.With(1, 0);
+    EXPECT_FALSE(turns.resting()) << "12 tokens in 8 s, and 24 s without";
+  }
+  for (int i = 0; i < 15; ++i) {
+    passes.With(1, 0);
     EXPECT_FALSE(turns.resting());
   }
+  passes.With(1, 0);
+  EXPECT_TRUE(turns.resting());
+}
+
+TEST(DraftTurns, DoNotRestWhereDraftsRideSeldom) {
+  DraftTurns turns(kFour);
+  Passes passes(turns);
   for (int i = 0; i < 100; ++i) {
     for (int pass = 0; pass < 16; ++pass) passes.Without(1);
     passes.With(1, 0);

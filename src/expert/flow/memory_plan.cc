@@ -32,6 +32,15 @@ class Planner {
     Sizes sizes = Least();
     MemoryPlan plan = WithSlots(sizes, kLeastSlots);
     if (plan.total() > request_.budget) return TooLittle(plan);
+    // Contexts are large steps, and so come first: what the next one would take is for the others.
+    while (sizes.contexts < wanted.contexts) {
+      Sizes more = sizes;
+      ++more.contexts;
+      MemoryPlan larger = WithSlots(more, kLeastSlots);
+      if (larger.total() > request_.budget) break;
+      sizes = more;
+      plan = std::move(larger);
+    }
     std::uint32_t most = MostSlots();
     while (const std::optional<Step> next = NextStep(sizes, plan.slots, wanted)) {
       MemoryPlan larger = WithSlots(next->sizes, next->slots);
@@ -119,11 +128,8 @@ class Planner {
       const std::uint32_t from = std::max(slots, SlotsFor(larger));
       if (!next || from < next->slots) next = Step{.sizes = larger, .slots = from};
     };
-    Sizes longer = sizes;
-    if (sizes.contexts < wanted.contexts) {
-      ++longer.contexts;
-      consider(longer);
-    } else if (sizes.context < wanted.context) {
+    if (sizes.contexts == wanted.contexts && sizes.context < wanted.context) {
+      Sizes longer = sizes;
       longer.context = std::min(wanted.context, (sizes.context / kContextStep + 1) * kContextStep);
       consider(longer);
     }
@@ -139,11 +145,10 @@ class Planner {
     return next;
   }
 
-  // The slots that a cache has where the rest may be so large. Each sequence comes to its context
-  // before a third expert does: they were asked for. A context longer than the least that nobody
-  // asked for may take a quarter of what the dense weights leave. A long chunk reads each expert
-  // once for more tokens, and takes working memory from the cache: it may have an eighth of what
-  // both share. A cache that has all experts it may have leaves the rest to the others.
+  // The slots that a cache has where the rest may be so large. A context longer than the least that
+  // nobody asked for may take a quarter of what the dense weights leave. A long chunk reads each
+  // expert once for more tokens, and takes working memory from the cache: it may have an eighth of
+  // what both share. A cache that has all experts it may have leaves the rest to the others.
   std::uint32_t SlotsFor(const Sizes& sizes) const {
     const Sizes least = Least();
     const MemoryPlan plan = Base(sizes);
@@ -152,7 +157,8 @@ class Planner {
       experts = std::max(
           experts, Left(3 * plan.kv_cache, plan.workspace + plan.serving.total() + plan.state));
     }
-    if (plan.chunk > kLeastChunk) experts = std::max(experts, 7 * plan.workspace);
+    if (plan.chunk > std::max(kLeastChunk, request_.sequences))
+      experts = std::max(experts, 7 * plan.workspace);
     const std::uint64_t slots = (experts + needs_.slot - Bytes(1)) / needs_.slot;
     return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(slots, kLeastSlots, MostSlots()));
   }

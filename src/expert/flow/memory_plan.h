@@ -90,7 +90,8 @@ struct MemoryPlan {
 // A cache of fewer slots cannot load one expert while another is used.
 inline constexpr std::uint32_t kLeastSlots = 2;
 
-// More memory never gives fewer experts, nor a shorter context or chunk.
+// More memory never gives fewer contexts, nor, for as many contexts, fewer experts or a shorter
+// context or chunk.
 // Fails with the sum of what is needed if even the least cache, the smallest chunk and one context
 // for all sequences (the shortest one, if the user gave none), or the least positions, do not fit.
 Result<MemoryPlan> PlanMemory(const MemoryNeeds& needs, const MemoryRequest& request);

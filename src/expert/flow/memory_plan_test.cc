@@ -102,7 +102,9 @@ std::uint32_t ExpertsInMemory(const MemoryPlan& plan, const MemoryNeeds& needs) 
   return plan.all_resident ? needs.AllExperts() : plan.slots;
 }
 
-TEST(MemoryPlanTest, MoreMemoryNeverGivesLessOfAnything) {
+std::uint64_t ContextsOf(const MemoryPlan& plan) { return plan.kv_positions / plan.context; }
+
+TEST(MemoryPlanTest, MoreMemoryNeverGivesFewerContextsNorForAsManyLessOfAnything) {
   Rng rng(5);
   int steps = 0;
   for (int round = 0; round < 40; ++round) {
@@ -121,6 +123,9 @@ TEST(MemoryPlanTest, MoreMemoryNeverGivesLessOfAnything) {
         EXPECT_EQ(plan->context, request.context);
       }
       if (before) {
+        ASSERT_GE(ContextsOf(*plan), ContextsOf(*before)) << ToString(request.budget);
+      }
+      if (before && ContextsOf(*plan) == ContextsOf(*before)) {
         ++steps;
         ASSERT_GE(ExpertsInMemory(*plan, needs), ExpertsInMemory(*before, needs))
             << ToString(request.budget);
@@ -134,18 +139,19 @@ TEST(MemoryPlanTest, MoreMemoryNeverGivesLessOfAnything) {
   EXPECT_GT(steps, 3'000);
 }
 
-TEST(MemoryPlanTest, OneSequencesBudgetIsUsedButForLessThanAStep) {
+TEST(MemoryPlanTest, ABudgetIsUsedButForLessThanAStep) {
   Rng rng(8);
   for (int round = 0; round < 300; ++round) {
     const MemoryNeeds needs = AnyNeeds(rng);
     MemoryRequest request = AnyRequest(rng);
-    request.sequences = 1;
     request.most_slots.reset();
     request.budget = 1_MiB * (150 + rng.Below(300));
     const auto plan = PlanMemory(needs, request);
     if (!plan.ok() || plan->all_resident || plan->slots == needs.AllExperts()) continue;
     // An expert, or 16 rows of a pass or 256 tokens of context with those that come with them.
-    const Bytes step = needs.slot + needs.kv_cache(256) + needs.workspace(256, 16) + 1_MiB;
+    const auto contexts = static_cast<std::uint32_t>(ContextsOf(*plan));
+    const Bytes step =
+        needs.slot + contexts * needs.kv_cache(256) + needs.workspace(256, 16) + 1_MiB;
     EXPECT_GT(plan->total() + step, request.budget);
   }
 }
@@ -217,6 +223,17 @@ TEST(MemoryPlanTest, EverySequenceHasAContextAndARowOfThePass) {
   EXPECT_THAT(all, HasSubstr("6 sequences of up to 1024 tokens, 6144 in all"));
 }
 
+// A pass has a row for each sequence, which makes it no longer one than a cache pays for.
+TEST(MemoryPlanTest, ManySequencesHaveTheirContextsBeforeTheCacheGrows) {
+  for (const std::uint32_t sequences : {16u, 17u, 64u}) {
+    const MemoryPlan plan =
+        PlanMemory(Needs(),
+                   {.budget = 600_MiB, .context = 4096, .sequences = sequences, .chunk = 512})
+            .value();
+    EXPECT_EQ(ContextsOf(plan), sequences);
+  }
+}
+
 TEST(MemoryPlanTest, ASharedKvCacheShrinksDownToOneContextBeforeTheBudgetIsRefused) {
   const auto plan = [](Bytes budget, std::uint32_t sequences) {
     return PlanMemory(Needs(), {.budget = budget,
@@ -230,7 +247,7 @@ TEST(MemoryPlanTest, ASharedKvCacheShrinksDownToOneContextBeforeTheBudgetIsRefus
   EXPECT_EQ(plan(rest + 64_MiB, 4)->kv_positions, 4u * 1024);
   const MemoryPlan some = plan(rest + 63_MiB, 4).value();
   EXPECT_EQ(some.kv_positions, 3u * 1024);
-  EXPECT_EQ(some.slots, kLeastSlots);  // a fourth context would take them back
+  EXPECT_GT(some.total() + 1_MiB, rest + 63_MiB);  // a fourth context does not fit: for experts
   EXPECT_LE(some.total(), rest + 63_MiB);
   EXPECT_THAT(some.notes, Contains(HasSubstr("4 sequences share a KV cache of 3072 tokens")));
   EXPECT_EQ(plan(rest + 16_MiB, 4)->kv_positions, 1024u);

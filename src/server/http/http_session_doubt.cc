@@ -35,9 +35,12 @@ void HttpSession::Doubt(unsigned looks) {
       const auto self = weak.lock();
       if (!self || self->closed_ || !self->exchange_) return;
       if (said.value_or(false)) return self->WatchReset(looks);
-      const bool may_end_soon = !said && !self->exchange_->begun() && looks == 0;
-      if (!may_end_soon && !self->exchange_->ended()) return self->Close();
-      self->wire_->StartTimer(HttpWire::Timer::kRead, kAskAgain, [weak] {
+      // At the first look a request has just come: who will answer it may not have been there to
+      // be asked, and some are answered before anybody need be.
+      const bool just_came = looks == 0;
+      if (!just_came && !self->exchange_->ended()) return self->Close();
+      const std::chrono::milliseconds then = just_came && said ? kLookForReset : kAskAgain;
+      self->wire_->StartTimer(HttpWire::Timer::kRead, then, [weak] {
         const auto waited = weak.lock();
         if (waited && !waited->closed_ && waited->exchange_) waited->Doubt(/*looks=*/1);
       });

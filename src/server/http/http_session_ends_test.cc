@@ -116,7 +116,28 @@ TEST_F(HttpSessionTest, AStreamWithNothingToSayEndsWithItsClientsSending) {
   wire_->Send();
   wire_->EndSending();
   RunPosted();
+  wire_->RunOut(kRead);
+  RunPosted();
   EXPECT_TRUE(wire_->closed);
+}
+
+// Until then who parks requests is asked, and says that it parks none.
+TEST_F(HttpSessionTest, WhoAnswersMayComeToBeAskedJustAfterTheClientHasEndedItsSending) {
+  wire_->Come(Get("/"));
+  replies_[0]->WhenDoubted([] { return false; });
+  wire_->EndSending();
+  RunPosted();
+  EXPECT_FALSE(wire_->closed);
+  replies_[0]->WhenDoubted([&] { return replies_[0]->Write(" "); });
+  replies_[0]->Begin({});
+  while (wire_->writes()) wire_->Send();
+  wire_->RunOut(kRead);
+  RunPosted();
+  EXPECT_FALSE(wire_->closed);
+  replies_[0]->End();
+  RunPosted();
+  while (wire_->writes()) wire_->Send();
+  EXPECT_TRUE(wire_->lingers);
 }
 
 TEST_F(HttpSessionTest, ARequestThatIsLetGoOfIsAnErrorInItsApisShape) {

@@ -24,7 +24,7 @@ TEST(PlaceRule, AnAnswerGoesWhereItIsExpectedToEndSooner) {
   EXPECT_EQ(strong.place, Side::kCloud);
   EXPECT_THAT(strong.why, HasSubstr("cloud 1.15 s, end 6.00 s"));
   PlaceCosts loaded = kStrong;
-  loaded.wait_seconds = 5;
+  loaded.wait_seconds = 6;
   EXPECT_EQ(Choose("auto", {.end = kWeak, .cloud = loaded}).place, Side::kEnd);
   PlaceCosts far = kStrong;
   far.link_seconds = 2;
