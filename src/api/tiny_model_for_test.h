@@ -19,9 +19,9 @@ inline std::unique_ptr<Model> OpenTiny(ModelOptions options = {}) {
   return Model::Open(kPath, options).value();
 }
 
-// With memory for about that share of the experts, and at most for twice as many. What the process
-// itself holds, which is in the budget, changes from one plan to the next (a sanitizer keeps what
-// was freed), so the budget is searched.
+// With memory for about that share of the experts: between a quarter of it and twice as many. What
+// the process itself holds, which is in the budget, changes from one plan to the next (a sanitizer
+// keeps what was freed), so the budget is searched.
 inline std::unique_ptr<Model> OpenTinyWithFew(ModelOptions options, double share = 0.5) {
   options.context = options.context.value_or(96);
   options.threads = 2;
@@ -33,12 +33,15 @@ inline std::unique_ptr<Model> OpenTinyWithFew(ModelOptions options, double share
     options.memory = Bytes(static_cast<std::uint64_t>(
         static_cast<std::int64_t>(plan.total.count()) - static_cast<std::int64_t>(experts) + more));
     auto model = Model::Open(kPath, options);
-    if (model.ok() && !(*model)->plan().AllInMemory() &&
-        static_cast<double>((*model)->plan().experts_in_memory) <=
-            2 * share * static_cast<double>((*model)->plan().experts_in_all)) {
-      return std::move(model).value();
+    double held = 0;  // nothing: it did not open
+    if (model.ok()) {
+      const Plan& made = (*model)->plan();
+      held = made.AllInMemory() ? 1.0
+                                : static_cast<double>(made.experts_in_memory) /
+                                      static_cast<double>(made.experts_in_all);
     }
-    more += model.ok() ? -(1 << 20) : 1 << 20;
+    if (held >= share / 4 && held <= 2 * share && held < 1) return std::move(model).value();
+    more += held < share / 4 ? 1 << 20 : -(1 << 20);
   }
   ADD_FAILURE() << "no budget holds a part of the experts";
   return nullptr;
