@@ -6,6 +6,7 @@ import tempfile
 import unittest
 from unittest import mock
 
+import fake_troupe
 import fate_bars
 import fate_pairs
 import fate_report
@@ -124,19 +125,7 @@ class Pairs(unittest.TestCase):
             fate_pairs.check_no_fallbacks({**fine, "matrices_in_fallback_types": 32, "high_matrices_in_fallback_types": 16})
 
 
-class FakeTroupe:
-    """Answers records at once, and remembers what was run."""
-    def __init__(self, *_):
-        self.calls, self.disturbed = [], 0
-
-    def say(self, what):
-        pass
-
-    def record(self, command, *arguments):
-        arguments = [str(a) for a in arguments]
-        self.calls.append((command, arguments))
-        return getattr(self, command)(arguments)
-
+class AnsweringTroupe(fake_troupe.FakeTroupe):
     def calibrate(self, arguments):
         quality = {"expected": 0.8, "guessed": 0.9, "similarity": 0.9, "tokens": 9}
         forecasts = [{"layer": layer, "gate input": quality, "corrected": [quality] * 3} for layer in (1, 2)]
@@ -177,7 +166,7 @@ class Runs(unittest.TestCase):
             folder = pathlib.Path(name)
             for file in ("m.experts", "small-wide128.gguf"):
                 (folder / file).write_text("x" * 100)
-            with mock.patch("measured_run.Troupe", FakeTroupe), \
+            with mock.patch("measured_run.Troupe", AnsweringTroupe), \
                  mock.patch("offload_runs.make_model", lambda *_: (folder / "m.gguf", folder / "m.experts")), \
                  mock.patch("disk_speed.sequential_bytes_per_s", lambda *_: 3e9), \
                  mock.patch("disk_speed.copied_bytes_per_s", lambda *_: 9e9):

@@ -5,6 +5,7 @@ import tempfile
 import unittest
 from unittest import mock
 
+import fake_troupe
 import substitution_report
 import substitution_rivals
 import substitution_runs
@@ -88,19 +89,7 @@ class Bars(unittest.TestCase):
         self.assertIn("bars missed: 0", line)
 
 
-class FakeTroupe:
-    """Answers records at once, and remembers what was run."""
-    def __init__(self, *_):
-        self.calls, self.disturbed = [], 0
-
-    def say(self, what):
-        pass
-
-    def record(self, command, *arguments):
-        arguments = [str(a) for a in arguments]
-        self.calls.append((command, arguments))
-        return getattr(self, command)(arguments)
-
+class AnsweringTroupe(fake_troupe.FakeTroupe):
     def inspect(self, _):
         return {"layer_bytes": [{"expert_bytes": 32 * 1000}] * 8, "experts": 32, "experts_per_token": 4}
 
@@ -128,7 +117,7 @@ class Runs(unittest.TestCase):
     def measure(self, quick):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
-            with mock.patch("measured_run.Troupe", FakeTroupe), \
+            with mock.patch("measured_run.Troupe", AnsweringTroupe), \
                  mock.patch("offload_runs.make_model", lambda *_: (folder / "m.gguf", folder / "m.experts")):
                 comparison = substitution_runs.Comparison("troupe", folder, quick)
                 return comparison.measure(), comparison._troupe.calls

@@ -6,6 +6,7 @@ usage: read_ahead_test.py TROUPE [unittest arguments]
 """
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,8 +21,8 @@ EXPERTS = 8 * 32
 TROUPE = None  # the binary, set at the end of this file
 
 
-def record(tokens, *arguments):
-    done = subprocess.run([TROUPE, "run", MODEL, "--prompt", "The kernel", "-n", str(tokens), "--temperature", "0",
+def record(tokens, *arguments, model=MODEL):
+    done = subprocess.run([TROUPE, "run", model, "--prompt", "The kernel", "-n", str(tokens), "--temperature", "0",
                            "--threads", "1", "--ignore-eos", "--speculate", "off", *map(str, arguments), "--json", "-"],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -59,12 +60,14 @@ class Filling(unittest.TestCase):
         folder = pathlib.Path(cls.folder.name)
         text = folder / "text"
         text.write_text((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")[:6000], encoding="utf-8")
-        cls.profile = folder / "profile.json"
-        subprocess.run([TROUPE, "calibrate", MODEL, "--text", text, "-o", cls.profile, "--threads", "1"], check=True,
-                       capture_output=True)
+        cls.model = folder / "model.gguf"  # calibration leaves files beside it
+        shutil.copyfile(MODEL, cls.model)
+        cls.profile = folder / "model.profile.json"
+        for command in (("pack", cls.model), ("calibrate", cls.model, "--text", text, "--threads", "1")):
+            subprocess.run([TROUPE, *command], check=True, capture_output=True)
 
     def run_filled(self, fill, *more):
-        return record(8, "--slots", EXPERTS // 2, "--predict", "none", "--profile", self.profile, "--fill", fill, *more)
+        return record(8, "--slots", EXPERTS // 2, "--predict", "none", "--fill", fill, *more, model=self.model)
 
     def test_a_cache_begins_with_what_the_profile_says_is_used_most(self):
         empty, filled = self.run_filled("off"), self.run_filled("on")
@@ -76,15 +79,30 @@ class Filling(unittest.TestCase):
 
     def test_an_answer_alone_begins_with_an_empty_cache_and_a_server_does_not(self):
         self.assertEqual(self.run_filled("auto")["filled_experts"], 0)
-        with Server("--slots", EXPERTS // 2, "--profile", self.profile, model=MODEL) as server:
+        with Server("--slots", EXPERTS // 2, model=self.model) as server:
             self.assertRegex("".join(server.said), "the cache begins with the [0-9]+ experts")
+
+    def test_an_expert_that_cannot_be_read_ends_the_start_only_where_filling_was_asked_for(self):
+        spoiled = self.model.with_name("spoiled")
+        spoiled.mkdir()
+        for path in self.model.parent.glob("model.*"):
+            shutil.copyfile(path, spoiled / path.name)
+        container = bytearray((spoiled / "model.experts").read_bytes())
+        for at in range(len(container) // 4, len(container) * 3 // 4, 5000):
+            container[at] ^= 1
+        (spoiled / "model.experts").write_bytes(container)
+        with self.assertRaises(AssertionError) as failed:
+            record(1, "--slots", EXPERTS // 2, "--fill", "on", model=spoiled / "model.gguf")
+        self.assertIn("checksum", str(failed.exception))
+        with Server("--slots", EXPERTS // 2, model=spoiled / "model.gguf") as server:
+            self.assertRegex("".join(server.said), "the cache begins with fewer experts: .*checksum")
 
     def test_what_cannot_be_filled_or_recorded_is_said(self):
         for more, words in ((("--profile", "none"), "no profile says which experts are used most"),
-                            (("--profile", self.profile, "--trace", self.profile.with_name("t.trace")),
+                            (("--trace", self.profile.with_name("t.trace")),
                              "a recorded run begins with an empty cache")):
             with self.assertRaises(AssertionError) as failed:
-                record(1, "--slots", EXPERTS // 2, "--fill", "on", *more)
+                record(1, "--slots", EXPERTS // 2, "--fill", "on", *more, model=self.model)
             self.assertIn(words, str(failed.exception))
 
 

@@ -53,8 +53,8 @@ class GpuWorker {
   static Bytes DeviceBytes(const GpuWorkerShape& shape);
   static Bytes HostBytes(const GpuWorkerShape& shape);
 
-  // kResourceExhausted: there is not even room for two slots. Nothing is waited for longer than
-  // `longest`.
+  // kResourceExhausted: there is not even room for two slots. Once it is made, nothing is
+  // waited for longer than `longest`.
   static Result<std::unique_ptr<GpuWorker>> Create(TestedGpu gpu, const GpuWorkerShape& shape,
                                                    Nanos longest);
   // Waits for the work under way, as long as for any.

@@ -40,7 +40,7 @@ class SomeLater final : public ExpertSource {
     EXPECT_EQ(ahead, 1u);
     EXPECT_TRUE(
         forecasts.emplace(layer, std::vector(said.scores.begin(), said.scores.end())).second)
-        << "layer " << layer << " was foretold twice";
+        << "layer " << layer << " was predicted twice";
   }
   ExpertUsage usage() const override { return {}; }
 

@@ -41,8 +41,10 @@ struct StatePoolShape {
 
 // What a pass leaves besides the state at its end.
 struct StateKeeping {
-  std::size_t save_after = 0;  // the state after so many of its rows, if there is a place; 0: none
-  // What so many rows, all of the sequence's, put into it; behind `first_input` rows of others.
+  // Saves the state behind this many of the pass's rows, if there is a place for it; 0: does not.
+  std::size_t save_after = 0;
+  // Keeps what this many rows, the sequence's all, put into the state: in the pool's places for
+  // such inputs, from `first_input` on.
   std::size_t inputs = 0;
   std::size_t first_input = 0;
 };

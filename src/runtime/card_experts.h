@@ -43,7 +43,7 @@ class CardExperts final : public ExpertSource {
     GateForm form = GateForm::kSilu;
     bool biases = false;
     std::uint32_t width = 0;
-    double shared_experts = 0;  // of a token, as wide as so many others
+    double shared_experts = 0;  // their width, counted in routed experts
     CardDuty duty = CardDuty::kByCosts;
     // How long it takes the other source to have an expert's weights; null: they are in memory.
     std::function<double(ExpertId)> seconds_away;

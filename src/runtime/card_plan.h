@@ -80,9 +80,9 @@ Bytes DefaultCardBudget(const GpuInfo& info);
 // For passes of `chunk` rows at most. kInvalidArgument: the budget has no room for two experts.
 Result<CardPlan> PlanCard(const ModelConfig& config, const ExpertLayouts& layouts,
                           const GpuInfo& info, const CardOptions& options, std::uint32_t chunk);
-// What it takes of the host's memory in passes of so many rows.
+// What it takes of the host's memory in passes of `chunk` rows.
 Bytes CardHostBytes(const CardPlan& plan, const ModelConfig& config, std::uint32_t chunk);
-// What the worker is made with where a pass has so many rows.
+// What the worker is made with for passes of `chunk` rows.
 GpuWorkerShape ShapeFor(const CardPlan& plan, const ModelConfig& config, std::uint32_t chunk);
 
 std::string Describe(const CardPlan& plan);

@@ -1,5 +1,6 @@
 #include "runtime/engine.h"
 
+#include "base/log.h"
 #include "expert/cache/first_experts.h"
 #include "expert/cache/quotas.h"
 #include "expert/forecast/activation_path.h"
@@ -160,7 +161,7 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
   if (const Status filled = experts->Fill(first, progress); !filled.ok()) {
     // Nobody asked for these experts yet: who does is told what is wrong with one.
     if (options.fill == FillCache::kYes || filled.code() == Code::kCancelled) return filled;
-    plan_.notes.push_back("the cache begins with fewer experts: " + filled.message());
+    LogWarning("the cache begins with fewer experts: {}", filled.message());
   }
   exact_ =
       substitution.exact() && !options.low_copies.any() && options.peer_answers == RowForm::kFloat;
@@ -419,7 +420,7 @@ Result<std::unique_ptr<Engine>> Engine::OpenPlanned(const std::string& path, Pla
     if (!opened.ok()) {
       if (options.drafters == DraftChoice{.heads = true}) return opened;  // it was asked for
       engine->plan_.drafters.heads = false;
-      engine->plan_.notes.push_back("the model's head does not guess: " + opened.message());
+      LogWarning("the model's own head does not guess: {}", opened.message());
     }
   }
   model.sums.reset();  // a store that reads experts in place has them still

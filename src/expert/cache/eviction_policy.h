@@ -61,7 +61,7 @@ struct CacheShape {
   std::vector<std::uint32_t> quotas;  // a number a layer, or empty: all layers are one pool
   // That are under way at once: a policy that keeps a history keeps one of each.
   std::uint32_t sequences = 1;
-  // Of one pool: a layer that holds no more than so many loses none of them to others.
+  // Of one pool: slots that a layer keeps, whatever the others load.
   std::uint32_t floor = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-// After so many passes an ask counts half.
+// In passes: an ask that is this old counts half.
 constexpr double kHalfLife = 64;
 // By how much more popular than the expert that leaves one has to be: a copy takes the link's time,
 // and two that are as popular as each other should not take turns.

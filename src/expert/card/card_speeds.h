@@ -13,8 +13,8 @@ namespace troupe {
 
 class CardSpeeds {
  public:
-  // So many experts have answered so many rows in all, one after the other. The first measurement
-  // of the card counts for nothing: drivers put off work until a kernel is first used.
+  // What `experts` took one after the other, with `rows` rows in all. The first measurement of the
+  // card counts for nothing: drivers put off work until a kernel is first used.
   void NoteCard(std::uint32_t experts, std::uint32_t rows, double seconds);
   void NoteProcessor(std::uint32_t experts, std::uint32_t rows, double seconds);
   void NoteCopy(double seconds) { copy_.Add(seconds); }
