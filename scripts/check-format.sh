@@ -1,7 +1,12 @@
 #!/usr/bin/env bash
-# Fails with the names of the C++ files that clang-format would change.
+# Fails with the names of the C++ files that clang-format would change, and with the lines of any file
+# where two versions of it were merged by halves.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+if git grep -nE '^(<{7}|>{7}) ' >&2; then
+  echo "format: the lines above are of a merge that nobody finished" >&2
+  exit 1
+fi
 mapfile -t files < <(git ls-files '*.h' '*.cc')
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
