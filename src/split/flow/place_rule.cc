@@ -18,8 +18,13 @@ constexpr double kWorthBeginningHere = 1.1;
 // time that its place has put into it, which is spent again there, where others wait for it.
 constexpr double kWorthLeaving = 1.25, kOfWhatIsDone = 0.5;
 
-// Drafts, and cuts, are worth their trouble only for such a gain.
-constexpr double kWorthDrafting = 1.05, kWorthCutting = 1.05;
+// Drafts are worth their trouble only for such a gain.
+constexpr double kWorthDrafting = 1.05;
+
+// A prompt is cut only if that were sooner even if the cut took so much longer than predicted. What
+// was learned of cuts that nobody disturbed says little of those among others that come a moment
+// later, and whose passes each chunk waits for: such took six times what was predicted.
+constexpr double kCutSurprise = 1.5;
 
 std::string Describe(const CutPlan& cut) {
   return fmt::format("cut before layer {}, {} tokens at a time, {:.3f} s{}", cut.layer, cut.chunk,
@@ -118,7 +123,7 @@ class SoonerFinish final : public PlaceRule {
       why += ", " + Describe(*cut);
       const bool goes_on = cut->prefix > 0;
       const double rest = goes_on ? token_seconds * static_cast<double>(task.tokens) : 0;
-      if (kWorthCutting * (cut->seconds + rest) < std::min(cloud, end)) {
+      if (kCutSurprise * cut->seconds + rest < std::min(cloud, end)) {
         return {.place = Side::kCloud,
                 .why = std::move(why),
                 .seconds = cut->seconds + rest,

@@ -52,8 +52,8 @@ TEST(PlaceRule, WhatCutsTookOfWhatWasPredictedCounts) {
   PlaceFacts facts{
       .end = kWeak, .cloud = kWeak, .cut = CutPlan{.layer = 2, .chunk = 64, .seconds = 1}};
   EXPECT_DOUBLE_EQ(Choose("auto", facts, {}, one).seconds, 1);
-  facts.cut_factor = 2;
-  EXPECT_DOUBLE_EQ(Choose("auto", facts, {}, one).seconds, 2);
+  facts.cut_factor = 1.7;
+  EXPECT_DOUBLE_EQ(Choose("auto", facts, {}, one).seconds, 1.7);
   facts.cut_factor = 3;
   EXPECT_FALSE(Choose("auto", facts, {}, one).cut);
   EXPECT_DOUBLE_EQ(Choose("auto", facts, {}, one).seconds, 2.66);
@@ -150,6 +150,10 @@ TEST(PlaceRule, APromptIsCutWhereThatIsExpectedToBeSooner) {
   EXPECT_FALSE(Choose("auto", facts, Side::kCloud, task).cut) << "it is under way";
   facts.cut->seconds = 2.29;
   EXPECT_FALSE(Choose("auto", facts, {}, task).cut) << "for hardly any gain";
+  facts.cut->seconds = 1.6;
+  EXPECT_FALSE(Choose("auto", facts, {}, task).cut)
+      << "if it took half as long again it were later";
+  facts.cut->seconds = 2.29;
   facts.cuts_are_new = true;
   facts.cut_factor = 2;
   EXPECT_FALSE(Choose("auto", facts, {}, task).cut) << "nobody waits for what is only tried";
@@ -168,7 +172,7 @@ TEST(PlaceRule, ALongerAnswerBehindACutCountsItsTokensInTheCloud) {
   facts.cloud->wait_seconds = 2;
   const double whole = facts.cloud->FinishSeconds(task);
   const double tokens = 100 * kStrong.token_seconds;
-  facts.cut = CutPlan{.layer = 4, .chunk = 64, .seconds = whole - tokens - 0.5, .prefix = 240};
+  facts.cut = CutPlan{.layer = 4, .chunk = 64, .seconds = (whole - tokens) / 1.6, .prefix = 240};
   EXPECT_EQ(Choose("auto", facts, {}, task).cut, facts.cut);
   EXPECT_THAT(Choose("auto", facts, {}, task).why, HasSubstr("to its first token"));
   facts.cut->seconds = whole - 0.5;
