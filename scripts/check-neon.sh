@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Compiles the kernels for 64-bit Arm, so that a machine without one sees when NEON stops to compile.
-# Needs g++-aarch64-linux-gnu; Highway and fmt are headers here, nothing is linked.
+# Needs g++-aarch64-linux-gnu; Highway and fmt are headers here, nothing is linked. TROUPE_HIGHWAY is
+# the folder of another version of Highway's headers: later ones have more targets.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # These two alone: with all of /usr/include the compiler would find the headers of this machine.
 mkdir "$work/include"
-ln -s /usr/include/hwy /usr/include/fmt "$work/include/"
+ln -s "${TROUPE_HIGHWAY:-/usr/include/hwy}" /usr/include/fmt "$work/include/"
 
 targets=$(sed -n 's/^ *"\(HWY_DISABLED_TARGETS=.*\)"$/\1/p' src/kernels/CMakeLists.txt)
 for source in src/kernels/*.cc; do

@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::HWY_NAMESPACE {
 
 // As many sums as leave registers for weights and an activation.
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+#if HWY_TARGET == HWY_AVX3 || TROUPE_IS_NEON
 inline constexpr std::size_t kTileTokens = 8;
 #else
 inline constexpr std::size_t kTileTokens = 4;

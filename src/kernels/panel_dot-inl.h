@@ -18,8 +18,8 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::HWY_NAMESPACE {
 
 // Whether there is an instruction for the dot, if the CPU has it (dot_product.h).
-inline constexpr bool kHasDotInstruction = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 ||
-                                           (HWY_TARGET == HWY_NEON && HWY_COMPILER_GCC_ACTUAL);
+inline constexpr bool kHasDotInstruction =
+    HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || (TROUPE_IS_NEON && HWY_COMPILER_GCC_ACTUAL);
 
 // The 4 activations of a chunk, for every row.
 HWY_INLINE I BroadcastChunk(const std::int8_t* x) {
@@ -151,7 +151,7 @@ requires(kMaxCode > 127) struct Dot<false, kMaxCode> {
 
 #endif
 
-#elif HWY_TARGET == HWY_NEON
+#elif TROUPE_IS_NEON
 
 template <bool kInstruction, int kMaxCode>
 struct Dot {

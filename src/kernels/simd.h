@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "hwy/highway.h"
+#include "kernels/neon_bits.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::HWY_NAMESPACE {
@@ -20,7 +21,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // a * b + c, rounded once.
 template <class V>
 HWY_INLINE V Fma(V a, V b, V c) {
-#if HWY_NATIVE_FMA || HWY_TARGET == HWY_NEON
+#if HWY_NATIVE_FMA || TROUPE_IS_NEON
   return hn::MulAdd(a, b, c);
 #else
   static_assert(HWY_TARGET == HWY_SCALAR, "lanes must be one: a vector would need a loop");

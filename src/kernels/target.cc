@@ -10,6 +10,7 @@
 #include "hwy/highway.h"
 #include "hwy/targets.h"
 #include "kernels/dot_product.h"
+#include "kernels/neon_bits.h"
 
 #if HWY_ARCH_X86
 #include <cpuid.h>
@@ -20,13 +21,13 @@
 namespace troupe {
 namespace {
 
-std::int64_t HighwayBit(Target target) {
+std::int64_t HighwayBits(Target target) {
   switch (target) {
     case Target::kScalar:
       return HWY_SCALAR;
     case Target::kNeon:
     case Target::kNeonDot:
-      return HWY_NEON;
+      return TROUPE_NEON_BITS;
     case Target::kAvx2:
     case Target::kAvx2Vnni:
       return HWY_AVX2;
@@ -75,12 +76,17 @@ constexpr std::array kAllTargets = {Target::kScalar,    Target::kNeon,     Targe
                                     Target::kAvx2,      Target::kAvx2Vnni, Target::kAvx512,
                                     Target::kAvx512Vnni};
 
+// First asked before ForceTarget hides some.
+std::int64_t DetectedBits() {
+  static const std::int64_t bits = (HWY_SUPPORTED_TARGETS | HWY_STATIC_TARGET) & kCompiledBits;
+  return bits;
+}
+
 const std::vector<Target>& DetectedTargets() {
   static const std::vector<Target> targets = [] {
-    const std::int64_t bits = (HWY_SUPPORTED_TARGETS | HWY_STATIC_TARGET) & kCompiledBits;
     std::vector<Target> found;
     for (const Target target : kAllTargets) {
-      if ((bits & HighwayBit(target)) == 0) continue;
+      if ((DetectedBits() & HighwayBits(target)) == 0) continue;
       if (HasDotProduct(target) && !CpuHasDotProduct(target)) continue;
       found.push_back(target);
     }
@@ -118,7 +124,7 @@ std::string_view Name(Target target) {
 std::vector<Target> CompiledTargets() {
   std::vector<Target> compiled;
   for (const Target target : kAllTargets) {
-    if ((kCompiledBits & HighwayBit(target)) != 0) compiled.push_back(target);
+    if ((kCompiledBits & HighwayBits(target)) != 0) compiled.push_back(target);
   }
   return compiled;
 }
@@ -137,13 +143,12 @@ Result<Target> SupportedTargetNamed(std::string_view name) {
 Target ActiveTarget() { return forced_target.value_or(DetectedTargets().back()); }
 
 void ForceTarget(std::optional<Target> target) {
-  // Detected before the mask below hides some.
   const std::vector<Target>& supported = DetectedTargets();
   if (target.has_value()) {
     TROUPE_CHECK(std::find(supported.begin(), supported.end(), *target) != supported.end());
   }
   forced_target = target;
-  hwy::SetSupportedTargetsForTest(target.has_value() ? HighwayBit(*target) : 0);
+  hwy::SetSupportedTargetsForTest(target.has_value() ? HighwayBits(*target) & DetectedBits() : 0);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
