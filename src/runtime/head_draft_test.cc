@@ -5,12 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "io/text_file.h"
 #include "runtime/agreeing_head_for_test.h"
 #include "runtime/batch_loop.h"
 #include "runtime/draft_plan.h"
 #include "runtime/engine_runner.h"
 #include "runtime/plain_answer_for_test.h"
 #include "runtime/plan_model.h"
+#include "store/model_checksums.h"
 #include "testing/temp_folder.h"
 
 namespace troupe {
@@ -192,6 +196,33 @@ TEST_P(HeadDraftTest, WhereExpertsDoNotAllFitItIsAskedForByName) {
   const Answer answer = Ask(*engine, {{.prompt = Prompt(), .options = options}}).front();
   EXPECT_EQ(answer.tokens, Plain(*engine, Prompt(), options).tokens);
   EXPECT_GT(ByHead(answer).accepted, 10u);
+}
+
+// One bit of it is another one than when the model was packed.
+TEST_P(HeadDraftTest, ADamagedHeadIsLeftOutOrNamedWhereItWasAskedFor) {
+  const std::string path = Model(0);
+  {
+    const GgufModel model = GgufModel::Open(path).value();
+    ASSERT_TRUE(
+        WriteWholeText(ChecksumsPathBeside(path), ChecksumsText(SumModel(model, 2).value())).ok());
+    const auto head = std::ranges::find_if(model.tensors(), [](const TensorInfo& tensor) {
+      return tensor.name.ends_with("nextn.eh_proj.weight");
+    });
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(head->offset + 40));
+    const char byte = static_cast<char>(file.get() ^ 4);
+    file.seekp(static_cast<std::streamoff>(head->offset + 40));
+    file.put(byte);
+  }
+  const Status refused = Engine::Open(path, Options("heads")).status();
+  EXPECT_EQ(refused.code(), Code::kDataLoss);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("nextn.eh_proj.weight"));
+  const auto engine = Engine::Open(path, Options("auto")).value();
+  EXPECT_FALSE(engine->plan().drafters.heads);
+  const GenerateOptions options = Tokens(60);
+  const Answer answer = Ask(*engine, {{.prompt = Prompt(), .options = options}}).front();
+  EXPECT_EQ(answer.tokens, Plain(*engine, Prompt(), options).tokens);
+  EXPECT_EQ(ByHead(answer).drafted, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, HeadDraftTest, testing::Values("tiny-glm4moe", "tiny-qwen35moe"),
