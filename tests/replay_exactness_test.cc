@@ -5,12 +5,12 @@
 #include <optional>
 
 #include "base/rng.h"
+#include "base/sanitized.h"
 #include "forge/synth.h"
 #include "runtime/session.h"
 #include "runtime/trace_recorder.h"
 #include "sim/replay/replay.h"
 #include "sim/replay/trace_passes.h"
-#include "testing/sanitized.h"
 #include "testing/temp_folder.h"
 #include "testing/test_seed.h"
 

@@ -8,8 +8,8 @@
 
 #include "base/json.h"
 #include "base/rng.h"
+#include "base/sanitized.h"
 #include "test_vocab.h"
-#include "testing/sanitized.h"
 #include "testing/test_seed.h"
 #include "text/grammar/gbnf.h"
 #include "text/grammar/json_schema.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "api/tiny_model_for_test.h"
+#include "base/sanitized.h"
 #include "testing/no_more_threads.h"
-#include "testing/sanitized.h"
 
 namespace troupe {
 namespace {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/sanitized.h"
 #include "cluster/plan_follower.h"
-#include "testing/sanitized.h"
 
 namespace troupe {
 namespace {

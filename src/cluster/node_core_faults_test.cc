@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
+#include "base/sanitized.h"
 #include "cluster/node_core_for_test.h"
-#include "testing/sanitized.h"
 #include "testing/test_seed.h"
 
 namespace troupe {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/sanitized.h"
 #include "cluster/virtual_cluster_for_test.h"
-#include "testing/sanitized.h"
 #include "testing/test_seed.h"
 
 namespace troupe {

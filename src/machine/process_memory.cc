@@ -48,9 +48,8 @@ ResidentParts ResidentMemoryParts() {
 }
 
 Bytes HeldForPlan(const ResidentParts& parts) {
-  constexpr Bytes kOwnStep = 1_MiB, kFileStep = 4_MiB, kLeastFiles = 16_MiB;
-  const Bytes files = parts.files <= kLeastFiles ? kLeastFiles : RoundUp(parts.files, kFileStep);
-  return RoundUp(parts.own, kOwnStep) + files;
+  constexpr Bytes kStep = 1_MiB, kLeastFiles = 16_MiB;
+  return RoundUp(parts.own, kStep) + std::max(RoundUp(parts.files, kStep), kLeastFiles);
 }
 
 // Not getrusage: its maximum survives exec, and would be that of a larger parent.

@@ -16,9 +16,10 @@ struct ResidentParts {
 };
 ResidentParts ResidentMemoryParts();
 
-// What a plan counts as held: `parts` in coarse steps. How many pages of its code the kernel has
-// mapped depends on what it keeps of the file (9 to 15 MiB were seen of one command), and the
-// same command shall make the same plan. Of code no less is counted than what a run comes to use.
+// What a plan counts as held: `parts` in coarse steps, as the same command shall make the same
+// plan. Where the program has not mapped its files (program_files.h) the kernel has, by what it
+// keeps of them (9 to 15 MiB were seen of one command): no less is counted than what a run comes to
+// use.
 Bytes HeldForPlan(const ResidentParts& parts);
 
 // The system gets the pages back that the allocator holds and nobody uses. How many bytes fewer are

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/sanitized.h"
 #include "io/text_file.h"
 #include "model/tiny_model_for_test.h"
 #include "runtime/engine.h"
@@ -19,7 +20,6 @@
 #include "runtime/recorded_sums.h"
 #include "runtime/session.h"
 #include "store/model_checksums.h"
-#include "testing/sanitized.h"
 
 namespace troupe {
 namespace {

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "kernels/target.h"
+#include "machine/program_files.h"
 #include "troupe/commands.h"
 #include "troupe/commit.h"
 #include "troupe/did_you_mean.h"
@@ -199,6 +200,7 @@ int Main(std::vector<std::string> arguments) {
     return kUsage;
   }
   arguments.erase(arguments.begin());
+  (void)MapProgramFiles();  // before a command plans its memory
   return RunCommand(*command, std::move(arguments));
 }
 

@@ -9,11 +9,11 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/sanitized.h"
 #include "cluster/face/certificates.h"
 #include "gguf/reader.h"
 #include "gguf/writer.h"
 #include "machine/process_memory.h"
-#include "testing/sanitized.h"
 #include "testing/temp_folder.h"
 
 namespace troupe {

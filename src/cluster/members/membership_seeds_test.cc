@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "base/sanitized.h"
 #include "cluster/members/fake_kv_network_for_test.h"
 #include "cluster/members/membership.h"
-#include "testing/sanitized.h"
 #include "testing/test_seed.h"
 
 namespace troupe {

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/sanitized.h"
 #include "cluster/members/fake_kv_state_for_test.h"
 #include "cluster/members/membership.h"
-#include "testing/sanitized.h"
 
 namespace troupe {
 namespace {

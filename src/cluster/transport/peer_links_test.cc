@@ -9,8 +9,8 @@
 #include <future>
 #include <thread>
 
+#include "base/sanitized.h"
 #include "cluster/transport/peer_links_for_test.h"
-#include "testing/sanitized.h"
 #include "testing/test_seed.h"
 
 namespace troupe {

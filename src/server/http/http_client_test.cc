@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/sanitized.h"
 #include "server/http/http_server.h"
-#include "testing/sanitized.h"
 
 namespace troupe {
 namespace {
