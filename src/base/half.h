@@ -1,6 +1,6 @@
-// IEEE half and bfloat16 as bits in 16 bits, and the 8-bit exponents of microscaling formats,
-// converted one at a time by exact integer steps (round to nearest even). kernels/ converts many at
-// once, and is tested against this.
+// IEEE half and bfloat16 as bits in 16 bits, and the 8-bit scales of 4-bit floats (exponents of
+// MXFP4, small floats of NVFP4), converted one at a time by exact integer steps (halves round to
+// nearest even). kernels/ converts many at once, and is tested against this.
 #pragma once
 
 #include <bit>
@@ -53,6 +53,25 @@ inline std::uint16_t FloatToBf16(float f) {
 // them; the two least are subnormal).
 inline float HalvedExponentToFloat(std::uint8_t e) {
   return std::bit_cast<float>(e < 2 ? 0x00200000u << e : (e - 1u) << 23);
+}
+
+// Half of a float of 4 bits of exponent and 3 of mantissa below a sign that counts for nothing:
+// 2^(e - 8) (1 + m / 8), or 2^-10 m where the exponent is 0. As ggml has it, 0x7f is 0 (a NaN by
+// OCP's definition), and 0xff is not.
+inline float HalvedE4M3ToFloat(std::uint8_t bits) {
+  const std::uint32_t magnitude = bits & 0x7fu;
+  if (bits == 0x7f) return 0;
+  if (magnitude < 8) return static_cast<float>(magnitude) * 0x1p-10f;
+  return std::bit_cast<float>((magnitude << 20) + (119u << 23));
+}
+
+// The E4M3 for a number that is not negative, as ggml rounds: to the nearest, ties up; but below
+// 2^-6 nothing to more than 7 steps, and all from 248 on to the largest, 448.
+inline std::uint8_t FloatToE4M3(float f) {
+  if (!(f < 248)) return 0x7e;
+  if (f < 0x1p-6f) return f < 0x7p-9f ? static_cast<std::uint8_t>(f * 0x1p9f + 0.5f) : 7;
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(f) + (1u << 19);
+  return static_cast<std::uint8_t>((bits >> 20) - (120u << 3));
 }
 
 }  // namespace troupe

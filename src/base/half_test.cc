@@ -38,6 +38,40 @@ TEST(Half, OverflowsToInfinityAtHalfAStepPastTheLargest) {
   EXPECT_EQ(FloatToHalf(std::numeric_limits<float>::infinity()), 0x7c00);
 }
 
+TEST(E4M3, HasTheNumbersOfItsFormatHalved) {
+  EXPECT_EQ(HalvedE4M3ToFloat(0), 0);
+  EXPECT_EQ(HalvedE4M3ToFloat(1), 0x1p-10f);
+  EXPECT_EQ(HalvedE4M3ToFloat(7), 0x7p-10f);
+  EXPECT_EQ(HalvedE4M3ToFloat(8), 0x1p-7f);
+  EXPECT_EQ(HalvedE4M3ToFloat(0x38), 0.5f);
+  EXPECT_EQ(HalvedE4M3ToFloat(0x3c), 0.75f);
+  EXPECT_EQ(HalvedE4M3ToFloat(0x7e), 224);
+  EXPECT_EQ(HalvedE4M3ToFloat(0x7f), 0);
+  EXPECT_EQ(HalvedE4M3ToFloat(0x80), 0);
+  EXPECT_EQ(HalvedE4M3ToFloat(0xb8), 0.5f);
+  EXPECT_EQ(HalvedE4M3ToFloat(0xff), 240);
+  for (int bits = 1; bits < 0x7f; ++bits) {
+    ASSERT_GT(HalvedE4M3ToFloat(static_cast<std::uint8_t>(bits)),
+              HalvedE4M3ToFloat(static_cast<std::uint8_t>(bits - 1)));
+  }
+}
+
+TEST(E4M3, RoundsToTheNearestAndTiesUp) {
+  constexpr std::uint8_t kLastBelow248 = 0x77;
+  for (std::uint8_t bits = 0; bits < kLastBelow248; ++bits) {
+    const float low = 2 * HalvedE4M3ToFloat(bits);
+    const float high = 2 * HalvedE4M3ToFloat(static_cast<std::uint8_t>(bits + 1));
+    const float middle = (low + high) / 2;
+    ASSERT_EQ(FloatToE4M3(low), bits);
+    ASSERT_EQ(FloatToE4M3(middle), bits == 7 ? 7 : bits + 1) << middle;
+    ASSERT_EQ(FloatToE4M3(0.999f * middle), bits) << middle;
+  }
+  EXPECT_EQ(FloatToE4M3(std::nextafter(248.0f, 0.0f)), kLastBelow248);
+  EXPECT_EQ(FloatToE4M3(248), 0x7e);
+  EXPECT_EQ(FloatToE4M3(1e30f), 0x7e);
+  EXPECT_EQ(FloatToE4M3(1e-30f), 0);
+}
+
 TEST(Bf16, KeepsTheUpperBitsRoundedToEven) {
   for (std::uint32_t b = 0; b <= 0xffff; ++b) {
     const float f = Bf16ToFloat(static_cast<std::uint16_t>(b));

@@ -30,6 +30,7 @@ constexpr TensorTypeInfo kTypes[] = {
     {TensorType::kIQ1_M, "IQ1_M", 256, 56},
     {TensorType::kBF16, "BF16", 1, 2},
     {TensorType::kMXFP4, "MXFP4", 32, 17},
+    {TensorType::kNVFP4, "NVFP4", 64, 36},
 };
 
 // What files have beside those, or had once. Number 4 was gone before the first GGUF: those that
@@ -57,7 +58,6 @@ constexpr UnreadType kUnread[] = {
     {36, "IQ4_NL_4_4"},
     {37, "IQ4_NL_4_8"},
     {38, "IQ4_NL_8_8"},
-    {40, "NVFP4"},
     {41, "Q1_0"},
     {42, "Q2_0"},
 };

@@ -35,6 +35,7 @@ enum class TensorType : std::uint32_t {
   kIQ1_M = 29,
   kBF16 = 30,
   kMXFP4 = 39,
+  kNVFP4 = 40,
 };
 
 struct TensorTypeInfo {

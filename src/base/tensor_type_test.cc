@@ -6,7 +6,7 @@ namespace troupe {
 namespace {
 
 TEST(TensorType, EveryTypeIsFoundByNumberAndByName) {
-  EXPECT_EQ(AllTensorTypes().size(), 23u);
+  EXPECT_EQ(AllTensorTypes().size(), 24u);
   for (const TensorTypeInfo& info : AllTensorTypes()) {
     EXPECT_EQ(FindTensorType(static_cast<std::uint32_t>(info.type)), &info);
     EXPECT_EQ(TensorTypeByName(info.name), info.type);
@@ -24,7 +24,7 @@ TEST(TensorType, UnknownNumbersAndNamesAreNotFound) {
 
 TEST(TensorType, TypesThatAreNotReadHaveTheNamesThatFilesGoBy) {
   EXPECT_EQ(UnreadTypeName(34), "TQ1_0");
-  EXPECT_EQ(UnreadTypeName(40), "NVFP4");
+  EXPECT_EQ(UnreadTypeName(41), "Q1_0");
   EXPECT_EQ(UnreadTypeName(77), "");
   for (const TensorTypeInfo& info : AllTensorTypes()) {
     EXPECT_EQ(UnreadTypeName(static_cast<std::uint32_t>(info.type)), "") << info.name;

@@ -25,6 +25,8 @@ TensorType SmallerBlocks(TensorType type) {
     case TensorType::kIQ3_S:
     case TensorType::kIQ4_XS:
       return TensorType::kIQ4_NL;
+    case TensorType::kNVFP4:
+      return TensorType::kMXFP4;
     default:
       return TensorType::kF16;
   }
@@ -106,6 +108,8 @@ std::uint32_t FileTypeNumber(TensorType type) {
       return 32;
     case TensorType::kMXFP4:
       return 38;
+    case TensorType::kNVFP4:
+      return 39;
   }
   TROUPE_CHECK(false);
 }

@@ -131,7 +131,17 @@ DEVICE uint Chunk(GLOBAL const uint* words, uint chunk) {
 
 #endif  // BOOK
 
-#if SCALE_BYTES > 0 && !defined(BOOK)
+#if defined(SCALES_NVFP4)
+
+// HalvedE4M3ToFloat (base/half.h).
+DEVICE float HalvedE4M3(uint bits) {
+  const uint magnitude = bits & 127u;
+  if (bits == 127u) return 0.0f;
+  if (magnitude < 8u) return (float)magnitude * 0x1p-10f;
+  return FLOAT_OF((magnitude << 20) + (119u << 23));
+}
+
+#elif SCALE_BYTES > 0 && !defined(BOOK)
 // The integer scale (and min) of a run of columns. `packed` is the first of one row's bytes, which
 // are LANES apart.
 #define PACKED(i) ((int)packed[(i) * LANES])
@@ -205,7 +215,8 @@ void Product(GLOBAL const uchar* weights, ulong weights_at, uint rows, uint cols
       GLOBAL const uint* words = (GLOBAL const uint*)codes_at + lane;
       for (uint chunk = 0; chunk < 8; ++chunk) codes[chunk] = Chunk(words, chunk);
 #endif
-#if D_BYTES == 0
+#if defined(SCALES_NVFP4)  // has no d
+#elif D_BYTES == 0
       uint half_of_d = 0;
       for (uint i = 0; i < 4; ++i) {
         half_of_d |= (uint)(record[SCALES_AT + (2 * i + 1) * LANES + lane] >> 4) << (4 * i);
@@ -228,6 +239,9 @@ void Product(GLOBAL const uchar* weights, ulong weights_at, uint rows, uint cols
 #ifdef BOOK
         scales[run] = d * D_UNIT * (float)BookScale(record + SCALES_AT + lane, codes_at + lane,
                                                     signs, in_record * RUNS + run);
+#elif defined(SCALES_NVFP4)
+        scales[run] =
+            HalvedE4M3(record[SCALES_AT + (in_record * RUNS + run) * LANES + lane]);
 #elif SCALE_BYTES > 0
         GLOBAL const uchar* packed = record + SCALES_AT + lane;
         scales[run] = d * (float)ScaleOfRun(packed, in_record * RUNS + run);

@@ -149,6 +149,7 @@ TEST_F(GpuExperts, HaveTheBitsOfTheReferenceWithBiasesAndOtherForms) {
   ExpectReference(
       {TensorType::kMXFP4, TensorType::kMXFP4, TensorType::kMXFP4, GateForm::kClamped, true}, 96,
       64);
+  ExpectReference({TensorType::kNVFP4, TensorType::kNVFP4, TensorType::kNVFP4}, 128, 64);
   ExpectReference({TensorType::kQ8_0, TensorType::kQ8_0, TensorType::kQ4_1, GateForm::kGelu, true},
                   64, 64);
 }

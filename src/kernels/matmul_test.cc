@@ -221,6 +221,8 @@ TEST_P(MatMul, IsExactAtTheExtremesOfItsIntegers) {
           std::memset(&b, byte, sizeof b);
           if constexpr (kHasBook<Block>) {
             SetHalf(0x3c00, b);
+          } else if constexpr (kHasFloatScales<Block>) {
+            std::memset(b.scales, 0x38, sizeof b.scales);
           } else {
             b.d = sizeof b.d == 1 ? 127 : 0x3c00;  // 1
           }

@@ -86,6 +86,19 @@ HWY_INLINE F LoadHalvedExponents(const std::byte* p) {
   return hn::BitCast(DF(), hn::IfThenElse(hn::Lt(e, SetI(2)), tiny, normal));
 }
 
+// kLanes bytes, as HalvedE4M3ToFloat.
+HWY_INLINE F LoadHalvedE4M3(const std::byte* p) {
+  const hn::Rebind<std::uint8_t, DF> d8;
+  const I bits = hn::PromoteTo(DI(), hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(p)));
+  const I magnitude = hn::And(bits, SetI(0x7f));
+  const I normal = hn::Add(hn::ShiftLeft<20>(magnitude), SetI(119 << 23));
+  const F tiny = hn::Mul(ToFloat(magnitude), SetF(0x1p-10f));
+  const auto is_tiny = hn::RebindMask(DF(), hn::Lt(magnitude, SetI(8)));
+  const auto is_nan = hn::RebindMask(DF(), hn::Eq(bits, SetI(0x7f)));
+  const F value = hn::IfThenElse(is_tiny, tiny, hn::BitCast(DF(), normal));
+  return hn::IfThenZeroElse(is_nan, value);
+}
+
 HWY_INLINE C LoadC(const std::byte* p) {
   return hn::LoadU(DC(), reinterpret_cast<const std::uint8_t*>(p));
 }

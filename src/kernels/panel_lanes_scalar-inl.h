@@ -82,6 +82,11 @@ inline F LoadHalvedExponents(const std::byte* p) {
       [p](std::size_t i) { return HalvedExponentToFloat(static_cast<std::uint8_t>(p[i])); });
 }
 
+inline F LoadHalvedE4M3(const std::byte* p) {
+  return Generate<F>(
+      [p](std::size_t i) { return HalvedE4M3ToFloat(static_cast<std::uint8_t>(p[i])); });
+}
+
 inline I LoadI(const std::byte* p) { return Read<I>(p); }
 inline I LoadBytesI(const std::byte* p) {
   return Generate<I>([p](std::size_t i) { return std::to_integer<std::int32_t>(p[i]); });

@@ -170,12 +170,14 @@ class RecordScales {
  public:
   explicit HWY_INLINE RecordScales(const std::byte* record) : record_(record) {
     if constexpr (kPacked) packed_.Read(record);
-    if constexpr (kDBytes<Block> == 0) ReadSplitHalves(record + PanelLayout<Block>::kScales, d_);
+    if constexpr (kSplitHalves) ReadSplitHalves(record + PanelLayout<Block>::kScales, d_);
   }
   HWY_INLINE F Scale(std::size_t lane, std::size_t run) const {
     if constexpr (kHasBook<Block>) {
       const F d = Multiply(LoadHalves(HalvesOf(record_) + lane * 2), SetF(Block::kUnit));
       return Multiply(d, BookScale<Block>(record_, lane, run));
+    } else if constexpr (kHasFloatScales<Block>) {
+      return LoadHalvedE4M3(record_ + PanelLayout<Block>::kScales + run * kPanelRows + lane);
     } else if constexpr (sizeof(Block::d) == 1) {
       return LoadHalvedExponents(record_ + PanelLayout<Block>::kD + lane);
     } else {
@@ -199,11 +201,13 @@ class RecordScales {
   }
 
  private:
-  static constexpr bool kPacked = kScaleBytes<Block> != 0 && !kHasBook<Block>;
+  static constexpr bool kPacked =
+      kScaleBytes<Block> != 0 && !kHasBook<Block> && !kHasFloatScales<Block>;
+  static constexpr bool kSplitHalves = kHasBook<Block> && kDBytes<Block> == 0;  // IQ1_M
   struct Nothing {};
 
   HWY_INLINE const std::byte* HalvesOf(const std::byte* record) const {
-    if constexpr (kDBytes<Block> == 0) {
+    if constexpr (kSplitHalves) {
       return reinterpret_cast<const std::byte*>(d_);
     } else {
       return record + PanelLayout<Block>::kD;
@@ -211,7 +215,7 @@ class RecordScales {
   }
 
   const std::byte* record_;
-  std::uint16_t d_[kDBytes<Block> == 0 ? kPanelRows : 1];  // of IQ1_M
+  std::uint16_t d_[kSplitHalves ? kPanelRows : 1];
   std::conditional_t<kPacked, PackedScales<Block>, Nothing> packed_;
 };
 

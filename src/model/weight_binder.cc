@@ -12,6 +12,16 @@ constexpr std::uint64_t kRegionAlignment = 64;
 // Tensors that old converters wrote and nobody reads: the engine computes what they hold.
 bool IsIgnorable(std::string_view name) { return name.ends_with(".attn_rot_embd"); }
 
+// What files of NVFP4 may have beside a matrix: a factor of all of it, and one that cards which
+// multiply 4 bits by 4 bits bring the activations to. The second has no part in products by 8 bits;
+// llama.cpp's processors leave it out, too.
+constexpr std::string_view kMatrixScale = ".scale", kInputScale = ".input_scale";
+
+std::string MatrixOf(std::string_view name, std::string_view ending) {
+  if (!name.ends_with(ending)) return {};
+  return fmt::format("{}.weight", name.substr(0, name.size() - ending.size()));
+}
+
 // Of a layer that guesses a further token: attention and experts as in the others, and what joins
 // the stream with the token before.
 constexpr std::string_view kOfNextTokens[] = {"attn_norm.weight",
@@ -362,6 +372,13 @@ Status WeightBinder::CheckNothingLeftOver() const {
   for (const TensorInfo& tensor : file_.tensors()) {
     if (bound_.contains(tensor.name) || IsIgnorable(tensor.name)) continue;
     if (IsOfNextTokens(tensor.name)) continue;
+    if (bound_.contains(MatrixOf(tensor.name, kInputScale))) continue;
+    if (const std::string matrix = MatrixOf(tensor.name, kMatrixScale); bound_.contains(matrix)) {
+      return Error(
+          Code::kUnimplemented,
+          "{}: tensor '{}' is a factor of all of '{}': matrices with one are not supported",
+          file_.path(), tensor.name, matrix);
+    }
     return Error(Code::kUnimplemented,
                  "{}: tensor '{}' is none that architecture {} has here; answers without it would "
                  "be wrong",

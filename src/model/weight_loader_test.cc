@@ -84,6 +84,21 @@ TEST(WeightLoader, ATensorThatNobodyKnowsIsRefusedInWhicheverPartItLies) {
   }
 }
 
+TEST(WeightLoader, AFactorOfAWholeMatrixIsRefusedAndOneOfItsInputsLeftOut) {
+  const TinyModel model("tiny-olmoe");
+  const TempFolder folder;
+  const auto open = [&](const std::string& name) {
+    return GgufModel::Open(WithTensor(model, name, folder)).value();
+  };
+  EXPECT_EQ(MeasureWeights(open("blk.1.ffn_up_exps.input_scale"), model.config())->total(),
+            MeasureWeights(model.file(), model.config())->total());
+  EXPECT_THAT(
+      MeasureWeights(open("blk.1.ffn_up_exps.scale"), model.config()).status().message(),
+      HasSubstr("'blk.1.ffn_up_exps.scale' is a factor of all of 'blk.1.ffn_up_exps.weight'"));
+  EXPECT_THAT(MeasureWeights(open("blk.1.strange.input_scale"), model.config()).status().message(),
+              HasSubstr("'blk.1.strange.input_scale' is none"));
+}
+
 // A layer that guesses a further token may lie behind the last one; not everything may.
 TEST(WeightLoader, OfALayerThatGuessesAFurtherTokenOnlyWhatIsKnownIsLeftOut) {
   const TinyModel model("tiny-qwen35moe");

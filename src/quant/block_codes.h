@@ -26,10 +26,13 @@ struct GroupScales {
   std::array<std::uint8_t, Block::kGroups> min{};
 };
 
-// The block's scale, d (times the unit of its levels), as a float.
+// The block's scale, d (times the unit of its levels), as a float; 1 where its groups have all of
+// it.
 template <typename Block>
-float ScaleOf(const Block& b) {
-  if constexpr (kHasBook<Block>) {
+float ScaleOf([[maybe_unused]] const Block& b) {
+  if constexpr (kHasFloatScales<Block>) {
+    return 1;
+  } else if constexpr (kHasBook<Block>) {
     return HalfToFloat(HalfOf(b)) * Block::kUnit;
   } else if constexpr (sizeof b.d == 1) {
     return HalvedExponentToFloat(b.d);
@@ -43,7 +46,10 @@ float ScaleOf(const Block& b) {
 template <typename Block, typename F>
 void ForEachPlane(Block& b, F&& f) {
   constexpr TensorType kType = Block::kType;
-  if constexpr (kType == TensorType::kQ4_0 || kType == TensorType::kQ4_1 || kHasLevels<Block>) {
+  if constexpr (kType == TensorType::kNVFP4) {
+    f(BitPlane<4, 8>(), b.qs);
+  } else if constexpr (kType == TensorType::kQ4_0 || kType == TensorType::kQ4_1 ||
+                       kHasLevels<Block>) {
     f(BitPlane<4, 16>(), b.qs);
   } else if constexpr (kType == TensorType::kQ5_0 || kType == TensorType::kQ5_1) {
     f(BitPlane<4, 16>(), b.qs);
@@ -131,6 +137,34 @@ GroupScales<Block> UnpackScales(const Block& b) {
     }
   }
   return groups;
+}
+
+// Each group's scale as a float, rounded once: what its levels are multiplied with.
+template <typename Block>
+std::array<float, Block::kGroups> GroupScalesOf(const Block& b) {
+  std::array<float, Block::kGroups> scales;
+  if constexpr (kHasFloatScales<Block>) {
+    for (std::size_t g = 0; g < Block::kGroups; ++g) scales[g] = HalvedE4M3ToFloat(b.scales[g]);
+  } else {
+    const GroupScales<Block> groups = UnpackScales(b);
+    const float d = ScaleOf(b);
+    for (std::size_t g = 0; g < Block::kGroups; ++g) {
+      scales[g] = d * static_cast<float>(groups.scale[g]);
+    }
+  }
+  return scales;
+}
+
+// Each group's min as a float, which is subtracted.
+template <typename Block>
+requires(Block::kHasMin) std::array<float, Block::kGroups> GroupMinsOf(const Block& b) {
+  const GroupScales<Block> groups = UnpackScales(b);
+  const float dmin = HalfToFloat(b.dmin);
+  std::array<float, Block::kGroups> mins;
+  for (std::size_t g = 0; g < Block::kGroups; ++g) {
+    mins[g] = dmin * static_cast<float>(groups.min[g]);
+  }
+  return mins;
 }
 
 template <typename Block>

@@ -31,6 +31,8 @@ std::size_t BitOfCode(TensorType type, std::size_t i, std::size_t bit) {
   switch (type) {
     case TensorType::kMXFP4:
       return at(1 + i % 16, 4 * (i / 16) + bit);
+    case TensorType::kNVFP4:  // each 16 elements: 8 bytes, the first 8 elements in low nibbles
+      return at(4 + 8 * (i / 16) + i % 8, 4 * (i % 16 / 8) + bit);
     case TensorType::kIQ4_XS:  // each 32 elements: 16 bytes
       return at(8 + 16 * (i / 32) + i % 16, 4 * (i % 32 / 16) + bit);
     case TensorType::kIQ4_NL:
@@ -85,7 +87,7 @@ template <typename Block>
 class CodesOf : public ::testing::Test {};
 using BlocksWithPlanes =
     ::testing::Types<BlockQ4_0, BlockQ4_1, BlockQ5_0, BlockQ5_1, BlockQ2_K, BlockQ3_K, BlockQ4_K,
-                     BlockQ5_K, BlockQ6_K, BlockMXFP4, BlockIQ4_NL, BlockIQ4_XS>;
+                     BlockQ5_K, BlockQ6_K, BlockMXFP4, BlockNVFP4, BlockIQ4_NL, BlockIQ4_XS>;
 TYPED_TEST_SUITE(CodesOf, BlocksWithPlanes);
 
 TYPED_TEST(CodesOf, EveryBitLiesWhereTheFormatSays) {

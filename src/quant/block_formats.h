@@ -74,6 +74,16 @@ struct BlockMXFP4 : BlockFormat<TensorType::kMXFP4, 32, 15, false> {
   std::uint8_t qs[16];
 };
 
+// The same floats in 4 groups of 16 that have an 8-bit float for a scale each. x = scale *
+// kLevels[q] / 2; HalvedE4M3ToFloat (base/half.h) gives half of the scale.
+struct BlockNVFP4 : BlockFormat<TensorType::kNVFP4, 64, 15, false> {
+  static constexpr auto kLevels = BlockMXFP4::kLevels;
+  static constexpr std::size_t kGroups = 4;
+  static constexpr std::size_t kGroupElems = 16;
+  std::uint8_t scales[4];
+  std::uint8_t qs[32];  // 8 bytes a group: its first 8 elements in low nibbles, the others above
+};
+
 // 256 elements in kGroups groups. Each group has an integer scale (and min) in units of the block's
 // d (and dmin). Scales are unsigned where there is a min, else signed.
 
@@ -217,6 +227,10 @@ inline constexpr bool kHasBook = requires {
   Block::kWordElems;
 };
 
+// Whether a group's scale is a float of its own, and there is no d.
+template <typename Block>
+inline constexpr bool kHasFloatScales = Block::kType == TensorType::kNVFP4;
+
 // Whether the block's codes are places in a table.
 template <typename Block>
 inline constexpr bool kHasLevels = requires {
@@ -234,6 +248,7 @@ constexpr int LevelOf(std::uint8_t code) {
 }
 
 static_assert(sizeof(BlockIQ4_NL) == 18 && sizeof(BlockMXFP4) == 17 && sizeof(BlockIQ4_XS) == 136);
+static_assert(sizeof(BlockNVFP4) == 36);
 static_assert(sizeof(BlockIQ3_S) == 110 && sizeof(BlockIQ3_XXS) == 98);
 static_assert(sizeof(BlockIQ2_XXS) == 66 && sizeof(BlockIQ2_XS) == 74 && sizeof(BlockIQ2_S) == 82);
 static_assert(sizeof(BlockIQ1_S) == 50 && sizeof(BlockIQ1_M) == 56);
@@ -306,6 +321,9 @@ bool WithBlockType(TensorType type, F&& f) {
       return true;
     case TensorType::kMXFP4:
       f.template operator()<BlockMXFP4>();
+      return true;
+    case TensorType::kNVFP4:
+      f.template operator()<BlockNVFP4>();
       return true;
     case TensorType::kF32:
     case TensorType::kF16:

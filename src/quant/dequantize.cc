@@ -1,5 +1,6 @@
 #include "quant/dequantize.h"
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 
@@ -32,16 +33,16 @@ void DequantizeBlock(const Block& b, float* out) {
 template <typename Block>
 requires(Block::kGroups > 0) void DequantizeBlock(const Block& b, float* out) {
   const Codes<Block> codes = UnpackCodes(b);
-  const GroupScales<Block> groups = UnpackScales(b);
-  const float d = ScaleOf(b);
+  const std::array<float, Block::kGroups> scales = GroupScalesOf(b);
+  std::array<float, Block::kGroups> mins{};
+  if constexpr (Block::kHasMin) mins = GroupMinsOf(b);
   for (std::size_t g = 0; g < Block::kGroups; ++g) {
     const std::uint8_t* code = codes.data() + g * Block::kGroupElems;
     float* y = out + g * Block::kGroupElems;
-    const float scale = d * static_cast<float>(groups.scale[g]);
+    const float scale = scales[g];
     if constexpr (Block::kHasMin) {
-      const float min = HalfToFloat(b.dmin) * static_cast<float>(groups.min[g]);
       for (std::size_t i = 0; i < Block::kGroupElems; ++i)
-        y[i] = scale * Level<Block>(code[i]) - min;
+        y[i] = scale * Level<Block>(code[i]) - mins[g];
     } else {
       for (std::size_t i = 0; i < Block::kGroupElems; ++i) y[i] = scale * Level<Block>(code[i]);
     }

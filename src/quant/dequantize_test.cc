@@ -124,6 +124,28 @@ TEST(DequantizeRow, ReadsMXFP4) {
   EXPECT_EQ(first_at(255), 0x1p127f);
 }
 
+TEST(DequantizeRow, ReadsNVFP4) {
+  BlockNVFP4 b{};
+  b.scales[0] = 0x38;  // 1
+  b.scales[1] = 0x3c;  // 1.5
+  b.scales[2] = 0x01;  // 2^-9
+  b.scales[3] = 0x7f;  // what would be a NaN is 0
+  b.qs[0] = 0x71;      // element 0: 0.5, element 8: 6
+  b.qs[7] = 0x8f;      // element 7: -6, element 15: the other zero
+  b.qs[8] = 0xa5;      // element 16: 3, element 24: -1
+  b.qs[23] = 0x72;     // element 39: 1, element 47: 6
+  b.qs[31] = 0x77;
+  std::vector<float> expected(64, 0.0f);
+  expected[0] = 0.5f;
+  expected[8] = 6;
+  expected[7] = -6;
+  expected[16] = 4.5f;
+  expected[24] = -1.5f;
+  expected[39] = 0x1p-9f;
+  expected[47] = 0x6p-9f;
+  EXPECT_EQ(Dequantize(b), expected);
+}
+
 TEST(DequantizeRow, ReadsIQ4_NL) {
   BlockIQ4_NL b{};
   b.d = FloatToHalf(0.5f);

@@ -31,6 +31,8 @@ std::vector<std::byte> BlocksOfRandomBits(TensorType type, std::size_t count) {
       auto block = std::bit_cast<Block>(raw);
       if constexpr (kHasBook<Block>) {
         SetHalf(HalfOf(block) & 0xbfff, block);
+      } else if constexpr (kHasFloatScales<Block>) {
+        // Any bits make a finite scale.
       } else if constexpr (sizeof block.d == 1) {
         block.d &= 0x7f;
       } else {
@@ -79,6 +81,7 @@ TEST(GgmlGolden, DequantizesRandomBlocksToTheSameBits) {
       {TensorType::kIQ1_M, 0xe2806e07b1e1d342u},   {TensorType::kIQ2_XXS, 0x1364b7978e0bd5ceu},
       {TensorType::kIQ2_XS, 0x6334887e470b043eu},  {TensorType::kIQ2_S, 0x4f63153b62c19da7u},
       {TensorType::kIQ3_XXS, 0xcc80b8ccb2d962c0u}, {TensorType::kIQ3_S, 0x98527ca85a1bb6a7u},
+      {TensorType::kNVFP4, 0x325b1124a3a49aa6u},
   };
   for (const Golden& golden : kGoldens) {
     const auto blocks = BlocksOfRandomBits(golden.type, 64);
@@ -88,11 +91,12 @@ TEST(GgmlGolden, DequantizesRandomBlocksToTheSameBits) {
   }
 }
 
-TEST(GgmlGolden, RoundsBlocksOf32ToTheSameBytes) {
+TEST(GgmlGolden, RoundsBlocksOf32And64ToTheSameBytes) {
   constexpr Golden kGoldens[] = {
-      {TensorType::kQ4_0, 0xda7708ea91fac748u}, {TensorType::kQ4_1, 0x25975da151f438f7u},
-      {TensorType::kQ5_0, 0x1d76aad6188143f0u}, {TensorType::kQ5_1, 0x6961030cae607f6cu},
-      {TensorType::kQ8_0, 0x3282dc10094976afu}, {TensorType::kMXFP4, 0xb0fc8b2414320f72u},
+      {TensorType::kQ4_0, 0xda7708ea91fac748u},  {TensorType::kQ4_1, 0x25975da151f438f7u},
+      {TensorType::kQ5_0, 0x1d76aad6188143f0u},  {TensorType::kQ5_1, 0x6961030cae607f6cu},
+      {TensorType::kQ8_0, 0x3282dc10094976afu},  {TensorType::kMXFP4, 0xb0fc8b2414320f72u},
+      {TensorType::kNVFP4, 0x6c2576f6f4453b25u},
   };
   const std::vector<float> values = ValuesToQuantize();
   for (const Golden& golden : kGoldens) {

@@ -6,9 +6,9 @@
 // one are zero. A panel is as long as 16 rows of the type:
 //
 //   F32 F16 BF16   for each column the numbers of the 16 rows
-//   block types    for each block of columns (32, or 256 for K-quants) one record, in which every
-//                  field of the 16 rows' blocks lies together: d, then m or dmin, then each byte of
-//                  the packed scales (16 rows x byte 0, 16 rows x byte 1, ...), then the codes
+//   block types    for each block of columns (32, 64 or 256) one record, in which every field of
+//                  the 16 rows' blocks lies together: d, then m or dmin, then each byte of the
+//                  scales (16 rows x byte 0, 16 rows x byte 1, ...), then the codes
 //   codes          for each 32 columns a group of 64 bytes a bit: the group of one row is coded in
 //                  as many 32-bit words as a code has bits, and word i of the 16 rows lies
 //                  together. 4 columns of a row form a chunk, 8 chunks a group. The words of a row

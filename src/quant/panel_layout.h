@@ -30,7 +30,7 @@ inline constexpr std::size_t kScaleCols = Block::kElems;
 template <typename Block>
 requires(Block::kGroups > 0) inline constexpr std::size_t kScaleCols<Block> = Block::kGroupElems;
 
-// Bytes of d in a block: none in IQ1_M, whose d is part of the scales.
+// Bytes of d in a block: none in IQ1_M, whose d is part of the scales, and in NVFP4.
 template <typename Block>
 inline constexpr std::size_t kDBytes = 0;
 template <typename Block>

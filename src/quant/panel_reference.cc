@@ -32,10 +32,9 @@ RunScale ScaleOfRun(const Block& b, [[maybe_unused]] std::size_t run) {
 
 template <typename Block>
 requires(Block::kGroups > 0) RunScale ScaleOfRun(const Block& b, std::size_t run) {
-  const GroupScales<Block> groups = UnpackScales(b);
-  RunScale s{ScaleOf(b) * static_cast<float>(groups.scale[run]), 0.0f};
+  RunScale s{GroupScalesOf(b)[run], 0.0f};
   if constexpr (Block::kHasMin) {
-    s.min = -HalfToFloat(b.dmin) * static_cast<float>(groups.min[run]);
+    s.min = -GroupMinsOf(b)[run];
   }
   return s;
 }

@@ -13,8 +13,8 @@
 //                    t = fma(float(sum of codes), m[run], t)    for each run, in types with a min
 //                    acc = fma(t, dx, acc)
 //
-// s is fl(d * scale) (d itself for blocks of 32; in MXFP4 half of it) and m is fl(-dmin * min) (m
-// itself for Q4_1, Q5_1).
+// s is fl(d * scale) (d itself for blocks of 32; half of it in MXFP4, of a scale in NVFP4) and m is
+// fl(-dmin * min) (m itself for Q4_1, Q5_1).
 #pragma once
 
 #include <cstddef>

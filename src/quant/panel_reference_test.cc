@@ -25,13 +25,14 @@ double Magnitude(TensorType type, std::span<const std::byte> row, std::span<cons
     for (std::size_t i = 0; i < x.size(); ++i) {
       Block b;
       std::memcpy(&b, row.data() + i / Block::kElems * sizeof b, sizeof b);
-      double scale = std::fabs(ScaleOf(b)), min = 0;
-      if constexpr (requires { b.m; }) min = std::fabs(HalfToFloat(b.m));
+      double scale = 0, min = 0;
       if constexpr (requires { Block::kGroups; }) {
-        const GroupScales<Block> groups = UnpackScales(b);
         const std::size_t run = i % Block::kElems / Block::kGroupElems;
-        scale *= std::abs(groups.scale[run]);
-        if constexpr (Block::kHasMin) min = std::fabs(HalfToFloat(b.dmin)) * groups.min[run];
+        scale = std::fabs(GroupScalesOf(b)[run]);
+        if constexpr (Block::kHasMin) min = std::fabs(GroupMinsOf(b)[run]);
+      } else {
+        scale = std::fabs(ScaleOf(b));
+        if constexpr (requires { b.m; }) min = std::fabs(HalfToFloat(b.m));
       }
       const int level = LevelOf<Block>(UnpackCodes(b)[i % Block::kElems]);
       sum += (scale * std::abs(level) + min) * std::fabs(static_cast<double>(x[i]));

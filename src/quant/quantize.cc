@@ -42,6 +42,8 @@ void QuantizeChecked(TensorType type, std::span<const float> src, std::span<std:
   });
   if (has_book) {
     internal::QuantizeBooks(type, src, dst, importance, rounding);
+  } else if (type == TensorType::kNVFP4) {
+    internal::QuantizeNvfp4(src, dst, importance, rounding);
   } else if (has_levels) {
     internal::QuantizeLevels(type, src, dst, importance, rounding);
   } else if (Info(type).block_elems == 32) {

@@ -20,8 +20,9 @@ Status CheckQuantizable(std::span<const float> values, std::string_view what);
 
 // The rule by which scales (and mins) are chosen.
 enum class Rounding {
-  // As ggml's reference does. For blocks of 32 but IQ4_NL: byte for byte, from their extremes
-  // unless there is an importance. All others: by a search, for IQ1 to IQ3 a shorter one than best.
+  // As ggml's reference does. For blocks of 32 but IQ4_NL, and for NVFP4: byte for byte, from
+  // their extremes unless there is an importance. All others: by a search, for IQ1 to IQ3 a shorter
+  // one than best.
   kReference,
   // Every group's scale from its extremes, every value to the nearest step: the baseline that a
   // search must beat.

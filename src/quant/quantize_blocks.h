@@ -23,6 +23,9 @@ void RoundSuperBlocks(TensorType type, std::span<const float> src, std::span<std
 void QuantizeLevels(TensorType type, std::span<const float> src, std::span<std::byte> dst,
                     std::span<const float> importance, Rounding rounding);
 
+void QuantizeNvfp4(std::span<const float> src, std::span<std::byte> dst,
+                   std::span<const float> importance, Rounding rounding);
+
 // IQ1_*, IQ2_*, IQ3_*.
 void QuantizeBooks(TensorType type, std::span<const float> src, std::span<std::byte> dst,
                    std::span<const float> importance, Rounding rounding);

@@ -40,6 +40,8 @@ inline std::vector<std::byte> RandomRows(TensorType type, std::size_t rows, std:
       for (std::size_t i = 0; i < sizeof b; ++i) raw[i] = static_cast<unsigned char>(rng.Next());
       if constexpr (kHasBook<Block>) {
         SetHalf(FloatToHalf(0.01f * number()), b);
+      } else if constexpr (kHasFloatScales<Block>) {
+        return b;
       } else if constexpr (sizeof b.d == 1) {
         b.d = static_cast<std::uint8_t>(118 + rng.Below(8));
       } else {
