@@ -32,6 +32,7 @@ DEEP_SHAPE, DEEP_TYPE = "tiny-deepseek2-lite", "F32"
 # Further types in one architecture, and further architectures in a type of each kind.
 FURTHER = [("tiny-qwen3moe", type_) for type_ in (
     "MXFP4", "NVFP4", "IQ4_NL", "IQ4_XS", "IQ3_S", "IQ3_XXS", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_M", "IQ1_S")] + [
+    ("tiny-qwen3moe-factors", type_) for type_ in ("F32", "NVFP4")] + [
     ("tiny-glm-flash", type_) for type_ in ("F32", "Q8_0", "Q4_K")] + [
     ("tiny-gpt-oss", type_) for type_ in ("F32", "Q8_0", "MXFP4")] + [
     ("tiny-minimax-m2", type_) for type_ in ("F32", "Q8_0")] + [

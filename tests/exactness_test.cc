@@ -233,8 +233,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"tiny-gpt-oss", TensorType::kMXFP4}, Case{"tiny-minimax-m2", TensorType::kIQ4_NL},
         Case{"tiny-lfm2moe", TensorType::kQ4_K}, Case{"tiny-glm4moe-norms", TensorType::kQ8_0},
         Case{"tiny-granitemoe-shared", TensorType::kQ6_K}, Case{"tiny-gemma4", TensorType::kQ5_K},
-        Case{"tiny-mixtral", TensorType::kNVFP4}, Case{"tiny-bailingmoe2", TensorType::kQ4_0},
-        Case{"tiny-hunyuan-moe", TensorType::kQ8_0}),
+        Case{"tiny-qwen3moe-factors", TensorType::kNVFP4},
+        Case{"tiny-bailingmoe2", TensorType::kQ4_0}, Case{"tiny-hunyuan-moe", TensorType::kQ8_0}),
     NameOf);
 
 // A type of each way to store signs (quant/book_codes.h).

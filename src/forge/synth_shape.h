@@ -83,8 +83,9 @@ struct ModelShape {
   double rope_base = 10000;
   bool tied_embedding = false;  // the output reuses the token embedding
   bool qkv_bias = false;
-  bool head_norms = false;   // of families in which some models have them
-  std::uint32_t window = 0;  // of layers that have one
+  bool matrix_factors = false;  // beside each matrix, as converted files of NVFP4 have them
+  bool head_norms = false;      // of families in which some models have them
+  std::uint32_t window = 0;     // of layers that have one
   std::optional<YarnShape> yarn = std::nullopt;
   std::optional<MlaConfig> mla = std::nullopt;
   std::optional<DeltaNetShape> delta = std::nullopt;

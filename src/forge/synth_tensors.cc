@@ -27,6 +27,7 @@ constexpr double kEmbeddingDeviation = 4.0;
 constexpr double kNormDeviation = 0.1;  // about 1: seen if forgotten
 constexpr double kBiasDeviation = 0.2;
 constexpr double kSinkDeviation = 1.5;
+constexpr double kMatrixFactor = 0.5;
 constexpr double kLayerScale = 0.8;  // of the stream behind a layer of gemma4
 
 // Of a delta net's state about a tenth a token: it remembers as many tokens as a test has.
@@ -54,7 +55,15 @@ class TensorList {
   void Weight(std::string_view name, std::initializer_list<std::uint64_t> dims, double gain = 1.0,
               std::uint64_t inputs = 0) {
     if (inputs == 0) inputs = *dims.begin();
-    Add(fmt::format("{}.weight", name), dims, 0.0, gain / std::sqrt(static_cast<double>(inputs)));
+    const double deviation = gain / std::sqrt(static_cast<double>(inputs));
+    const TensorSpec spec(fmt::format("{}.weight", name), TensorType::kF32, dims);
+    // llama.cpp reads one of the output in NVFP4 alone.
+    if (!shape_.matrix_factors || !IsQuantizable(spec) || name == "output") {
+      Add(spec.name, dims, 0.0, deviation);
+      return;
+    }
+    Add(spec.name, dims, 0.0, deviation / kMatrixFactor);
+    Add(fmt::format("{}.scale", name), {spec.MatrixCount()}, kMatrixFactor, kNormDeviation);
   }
   void Add(std::string name, std::initializer_list<std::uint64_t> dims, double mean,
            double deviation) {

@@ -220,6 +220,10 @@ std::vector<ModelShape> TinyShapes() {
   qwen3moe.dense_ff = 512;
   qwen3moe.experts = {{.count = 8, .top_k = 3, .ff = 256, .normalise = true}};
 
+  ModelShape factors = qwen3moe;
+  factors.name = "tiny-qwen3moe-factors";
+  factors.matrix_factors = true;
+
   ModelShape olmoe = Tiny("tiny-olmoe", Architecture::kOlmoe);
   olmoe.kv_heads = 4;
   olmoe.experts = {{.count = 8, .top_k = 3, .ff = 256}};
@@ -246,6 +250,7 @@ std::vector<ModelShape> TinyShapes() {
           mixtral,
           qwen2moe,
           qwen3moe,
+          factors,
           olmoe,
           deepseek,
           TinyDeepseek2(),

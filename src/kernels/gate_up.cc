@@ -79,7 +79,8 @@ void GateUp(const GateUpWeights& w, std::size_t first_panel, std::size_t panel_c
                 .tokens = count,
                 .gate_bias = part_of(w.gate_bias, gate_bias),
                 .up_bias = part_of(w.up_bias, up_bias)});
-      const PanelJob whole{w.gate, panel, panels, x, {}, out, out_stride};
+      PanelJob whole{w.gate, panel, panels, x, {}, out, out_stride};
+      whole.w.factor = nullptr;  // the gates have it already
       whole.Store(gates, kGateRows, token, count, row, panels * kPanelRows);
     }
   }

@@ -18,7 +18,8 @@ namespace troupe {
 
 // out[i * out_stride + row] = row of w times token token_rows[i], for all rows in panels
 // [first_panel, first_panel + panel_count); rows past w.rows are not written. Empty token_rows
-// stands for all tokens of x. x.cols is w.cols, and block-quantized weights need the 8-bit form.
+// stands for all tokens of x. Where w has a factor, fl(that * factor). x.cols is w.cols, and
+// block-quantized weights need the 8-bit form.
 void MatMulPanels(const PanelMatrix& w, std::size_t first_panel, std::size_t panel_count,
                   const Activations& x, std::span<const std::uint32_t> token_rows, float* out,
                   std::size_t out_stride);

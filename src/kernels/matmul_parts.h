@@ -25,14 +25,19 @@ struct PanelJob {
   std::size_t Tokens() const { return token_rows.empty() ? x.tokens : token_rows.size(); }
   std::size_t TokenRow(std::size_t i) const { return token_rows.empty() ? i : token_rows[i]; }
 
-  // Copies products[token][row of `rows`] of `tokens` tokens to the output, without the rows that
-  // only fill up the last panel.
+  // Copies products[token][row of `rows`] of `tokens` tokens to the output, times the matrix's
+  // factor, without the rows that only fill up the last panel.
   void Store(const float* products, std::size_t stride, std::size_t first_token, std::size_t tokens,
              std::size_t row, std::size_t rows) const {
     rows = std::min(rows, w.rows - std::min(w.rows, row));
     float* to = out + first_token * out_stride + (row - first_row);
     for (std::size_t t = 0; t < tokens; ++t) {
-      std::copy_n(products + t * stride, rows, to + t * out_stride);
+      const float* const from = products + t * stride;
+      if (w.factor == nullptr) {
+        std::copy_n(from, rows, to + t * out_stride);
+      } else {
+        for (std::size_t r = 0; r < rows; ++r) to[t * out_stride + r] = *w.factor * from[r];
+      }
     }
   }
 };

@@ -112,6 +112,23 @@ TEST_P(MatMul, GivesTheSameForEachPanelAloneAndEachTokenAlone) {
   }
 }
 
+TEST_P(MatMul, MultipliesProductsWithAMatrixsFactor) {
+  const std::size_t rows = 50, cols = Columns(96), tokens = 3;
+  const Weights w(GetParam(), rows, cols, rng_);
+  const Tokens t(tokens, cols, rng_);
+  const float factor = 0.3f;
+  PanelMatrix with_factor = w.matrix;
+  with_factor.factor = &factor;
+  for (const Target target : SupportedTargets()) {
+    ForceTarget(target);
+    std::vector<float> plain(tokens * rows), out(tokens * rows);
+    MatMulPanels(w.matrix, 0, w.matrix.Panels(), t.x, {}, plain.data(), rows);
+    MatMulPanels(with_factor, 0, w.matrix.Panels(), t.x, {}, out.data(), rows);
+    for (float& v : plain) v *= factor;
+    ASSERT_EQ(Bits(out), Bits(plain)) << Name(target);
+  }
+}
+
 TEST_P(MatMul, TakesTheTokensItIsToldInTheirOrder) {
   const std::size_t rows = 20, cols = Columns(64), tokens = 100;
   const Weights w(GetParam(), rows, cols, rng_);
@@ -149,7 +166,8 @@ TEST_P(MatMul, DoesNotDependOnTheAlignmentOfItsMemory) {
 
 TEST_P(MatMul, GateUpIsTheExpressionOfItsTwoProductsInEitherFormWithAndWithoutBiases) {
   const std::size_t rows = 57, cols = Columns(128), tokens = 66;
-  const Weights gate(GetParam(), rows, cols, rng_), up(GetParam(), rows, cols, rng_);
+  Weights gate(GetParam(), rows, cols, rng_), up(GetParam(), rows, cols, rng_);
+  const float gate_factor = 0.7f, up_factor = 1.3f;
   const Tokens t(tokens, cols, rng_);
   std::vector<std::uint32_t> reversed(tokens);
   for (std::uint32_t i = 0; i < tokens; ++i)
@@ -159,6 +177,8 @@ TEST_P(MatMul, GateUpIsTheExpressionOfItsTwoProductsInEitherFormWithAndWithoutBi
   for (float& b : up_bias) b = static_cast<float>(5 * rng_.Normal());
   for (const GateForm form : {GateForm::kSilu, GateForm::kClamped, GateForm::kGelu}) {
     for (const bool biased : {false, true}) {
+      gate.matrix.factor = biased ? &gate_factor : nullptr;
+      up.matrix.factor = biased ? &up_factor : nullptr;
       GateUpWeights w{.gate = gate.matrix, .up = up.matrix, .form = form};
       if (biased) w.gate_bias = gate_bias.data(), w.up_bias = up_bias.data();
       for (const Target target : SupportedTargets()) {

@@ -12,10 +12,14 @@ constexpr std::uint64_t kRegionAlignment = 64;
 // Tensors that old converters wrote and nobody reads: the engine computes what they hold.
 bool IsIgnorable(std::string_view name) { return name.ends_with(".attn_rot_embd"); }
 
-// What files of NVFP4 may have beside a matrix: a factor of all of it, and one that cards which
-// multiply 4 bits by 4 bits bring the activations to. The second has no part in products by 8 bits;
-// llama.cpp's processors leave it out, too.
+// What files of NVFP4 may have beside a tensor: a factor of each matrix in it, and one that cards
+// which multiply 4 bits by 4 bits bring the activations to. The second has no part in products by 8
+// bits; llama.cpp's processors leave it out, too.
 constexpr std::string_view kMatrixScale = ".scale", kInputScale = ".input_scale";
+
+bool IsFactorOf(const TensorInfo& scale, const TensorInfo& tensor) {
+  return scale.dims[0] == tensor.MatrixCount() && scale.ElementCount() == scale.dims[0];
+}
 
 std::string MatrixOf(std::string_view name, std::string_view ending) {
   if (!name.ends_with(ending)) return {};
@@ -111,6 +115,20 @@ Result<const TensorInfo*> WeightBinder::Require(const std::string& name, const S
   return tensor;
 }
 
+// Once, though the parts of a matrix may be asked for one by one.
+const float* WeightBinder::FactorsOf(const TensorInfo& tensor) {
+  constexpr std::string_view kWeight = ".weight", kEmbedding = "token_embd.weight";
+  if (!tensor.name.ends_with(kWeight) || tensor.name == kEmbedding) return nullptr;
+  const std::string name =
+      tensor.name.substr(0, tensor.name.size() - kWeight.size()) + std::string(kMatrixScale);
+  const TensorInfo* const scale = file_.Find(name);
+  // What does not fit is left over, and refused there; gemma4 calls the norm of the router's inputs
+  // so.
+  if (scale == nullptr || !IsFactorOf(*scale, tensor)) return nullptr;
+  if (!factors_.contains(name)) factors_[name] = Vector(name, tensor.MatrixCount()).value();
+  return factors_[name];
+}
+
 PanelMatrix WeightBinder::Panels(const TensorInfo& tensor, std::uint64_t first_row,
                                  std::uint64_t rows) {
   const std::uint64_t cols = tensor.dims[0];
@@ -121,7 +139,11 @@ PanelMatrix WeightBinder::Panels(const TensorInfo& tensor, std::uint64_t first_r
                    .cols = cols,
                    .form = LoadJob::Form::kPanels,
                    .target = target});
-  return {.type = tensor.type, .rows = rows, .cols = cols, .data = target};
+  return {.type = tensor.type,
+          .rows = rows,
+          .cols = cols,
+          .data = target,
+          .factor = tensor.MatrixCount() == 1 ? FactorsOf(tensor) : nullptr};
 }
 
 Result<PanelMatrix> WeightBinder::Matrix(const std::string& name, std::uint64_t cols,
@@ -373,11 +395,12 @@ Status WeightBinder::CheckNothingLeftOver() const {
     if (bound_.contains(tensor.name) || IsIgnorable(tensor.name)) continue;
     if (IsOfNextTokens(tensor.name)) continue;
     if (bound_.contains(MatrixOf(tensor.name, kInputScale))) continue;
-    if (const std::string matrix = MatrixOf(tensor.name, kMatrixScale); bound_.contains(matrix)) {
-      return Error(
-          Code::kUnimplemented,
-          "{}: tensor '{}' is a factor of all of '{}': matrices with one are not supported",
-          file_.path(), tensor.name, matrix);
+    const std::string matrix = MatrixOf(tensor.name, kMatrixScale);
+    if (IsOfNextTokens(matrix) || IsOfNextTokens(MatrixOf(tensor.name, kInputScale))) continue;
+    if (bound_.contains(matrix)) {
+      return Error(Code::kUnimplemented,
+                   "{}: tensor '{}' has shape {}, and '{}' can have no such factor here",
+                   file_.path(), tensor.name, DescribeShape(tensor), matrix);
     }
     return Error(Code::kUnimplemented,
                  "{}: tensor '{}' is none that architecture {} has here; answers without it would "

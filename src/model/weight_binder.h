@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -70,6 +71,9 @@ class WeightBinder {
   Status CheckShape(const TensorInfo& tensor, const Shape& shape) const;
   std::byte* Take(std::uint64_t bytes);
 
+  // What a tensor beside this one says products with it are multiplied with, one number a matrix;
+  // null: there is none.
+  const float* FactorsOf(const TensorInfo& tensor);
   PanelMatrix Panels(const TensorInfo& tensor, std::uint64_t first_row, std::uint64_t rows);
   Result<PanelMatrix> Matrix(const std::string& name, std::uint64_t cols, std::uint64_t rows);
   Result<const float*> Vector(const std::string& name, std::uint64_t length, float factor = 1);
@@ -118,6 +122,7 @@ class WeightBinder {
   std::uint64_t used_ = 0;
   std::vector<LoadJob> jobs_;
   std::set<std::string, std::less<>> bound_;
+  std::map<std::string, const float*, std::less<>> factors_;  // by the tensor's name
   Bytes expert_bytes_;
   ExpertLayouts expert_layouts_;  // one a layer
 };

@@ -53,6 +53,9 @@ Status WeightBinder::BindExpertMatrices(std::uint32_t layer, const std::string& 
   }
   TROUPE_ASSIGN_OR_RETURN(const TensorInfo* down, require("ffn_down_exps.weight", ff, width));
   const ExpertLayout& layout = expert_layouts_[layer] = ExpertLayout::For(*gate, *up, *down);
+  w.extras.gate_factor = FactorsOf(*gate);
+  w.extras.up_factor = FactorsOf(*up);
+  if (!config_.moe.beside_dense) w.extras.down_factor = FactorsOf(*down);  // else it is the scale
   if (experts_ == RoutedExperts::kElsewhere) return OkStatus();
   const std::uint64_t before = used_;
   w.experts.reserve(experts);

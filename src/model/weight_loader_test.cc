@@ -56,13 +56,14 @@ TEST(WeightLoader, APartHasItsLayersAndTheEndsThatItNeeds) {
 }
 
 // The same file with one more tensor.
-std::string WithTensor(const TinyModel& model, const std::string& name, const TempFolder& folder) {
+std::string WithTensor(const TinyModel& model, const std::string& name, const TempFolder& folder,
+                       std::uint64_t length = 32) {
   std::vector<TensorSpec> specs(model.file().tensors().begin(), model.file().tensors().end());
-  specs.emplace_back(name, TensorType::kF32, std::initializer_list<std::uint64_t>{32});
+  specs.emplace_back(name, TensorType::kF32, std::initializer_list<std::uint64_t>{length});
   GgufWriter writer =
       GgufWriter::Create(folder.PathOf("more.gguf"), model.file().metadata(), specs).value();
   for (const TensorSpec& spec : specs) {
-    std::vector<std::byte> bytes(32 * sizeof(float));
+    std::vector<std::byte> bytes(length * sizeof(float));
     if (const TensorInfo* tensor = model.file().Find(spec.name)) {
       bytes.resize(tensor->bytes.count());
       EXPECT_TRUE(model.file().ReadTensor(*tensor, bytes).ok());
@@ -84,18 +85,22 @@ TEST(WeightLoader, ATensorThatNobodyKnowsIsRefusedInWhicheverPartItLies) {
   }
 }
 
-TEST(WeightLoader, AFactorOfAWholeMatrixIsRefusedAndOneOfItsInputsLeftOut) {
+TEST(WeightLoader, FactorsOfMatricesAreReadAndThoseOfInputsLeftOut) {
   const TinyModel model("tiny-olmoe");
   const TempFolder folder;
-  const auto open = [&](const std::string& name) {
-    return GgufModel::Open(WithTensor(model, name, folder)).value();
+  const auto measured = [&](const std::string& name, std::uint64_t length) {
+    const GgufModel file = GgufModel::Open(WithTensor(model, name, folder, length)).value();
+    return MeasureWeights(file, model.config());
   };
-  EXPECT_EQ(MeasureWeights(open("blk.1.ffn_up_exps.input_scale"), model.config())->total(),
-            MeasureWeights(model.file(), model.config())->total());
-  EXPECT_THAT(
-      MeasureWeights(open("blk.1.ffn_up_exps.scale"), model.config()).status().message(),
-      HasSubstr("'blk.1.ffn_up_exps.scale' is a factor of all of 'blk.1.ffn_up_exps.weight'"));
-  EXPECT_THAT(MeasureWeights(open("blk.1.strange.input_scale"), model.config()).status().message(),
+  const WeightBytes plain = MeasureWeights(model.file(), model.config())->bytes;
+  EXPECT_EQ(measured("blk.1.ffn_up_exps.input_scale", 8)->bytes.total(), plain.total());
+  EXPECT_GT(measured("blk.1.ffn_up_exps.scale", 8)->bytes.dense, plain.dense);
+  EXPECT_GT(measured("blk.1.attn_q.scale", 1)->bytes.dense, plain.dense);
+  EXPECT_THAT(measured("blk.1.ffn_up_exps.scale", 7).status().message(),
+              HasSubstr("'blk.1.ffn_up_exps.scale' has shape [7], and 'blk.1.ffn_up_exps.weight'"));
+  EXPECT_THAT(measured("token_embd.scale", 1).status().message(),
+              HasSubstr("'token_embd.weight' can have no such factor"));
+  EXPECT_THAT(measured("blk.1.strange.input_scale", 1).status().message(),
               HasSubstr("'blk.1.strange.input_scale' is none"));
 }
 

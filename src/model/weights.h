@@ -39,6 +39,10 @@ struct ExpertExtras {
   const float* up_bias = nullptr;
   const float* down_bias = nullptr;
   const float* scale = nullptr;  // of each expert's answer; null: none
+  // What products with each expert's matrices are multiplied with; null: nothing.
+  const float* gate_factor = nullptr;
+  const float* up_factor = nullptr;
+  const float* down_factor = nullptr;
   GateForm form = GateForm::kSilu;
 
   // The expert whose matrices these are, with what is its own of all this.
@@ -49,6 +53,12 @@ struct ExpertExtras {
     matrices.gate_bias = own(gate_bias, matrices.gate);
     matrices.up_bias = own(up_bias, matrices.up);
     matrices.down_bias = own(down_bias, matrices.down);
+    const auto set_factor = [expert](const float* all, PanelMatrix& matrix) {
+      if (all != nullptr) matrix.factor = all + expert;
+    };
+    set_factor(gate_factor, matrices.gate);
+    set_factor(up_factor, matrices.up);
+    set_factor(down_factor, matrices.down);
     matrices.form = form;
     return matrices;
   }

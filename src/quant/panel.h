@@ -47,6 +47,9 @@ struct PanelMatrix {
   std::size_t rows = 0;
   std::size_t cols = 0;
   const std::byte* data = nullptr;
+  // A number that every product with it is multiplied with; null: none. Rows that are unpacked are
+  // without it.
+  const float* factor = nullptr;
 
   std::size_t Panels() const { return (rows + kPanelRows - 1) / kPanelRows; }
   // Bytes from one panel to the next.

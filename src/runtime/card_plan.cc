@@ -58,7 +58,7 @@ bool CardLayout::Fits(const Mlp& expert) const {
   for (std::size_t m = 0; m < matrices.size(); ++m) {
     const ExpertMatrix& wanted = layout_.matrices[m];
     if (matrices[m]->type != wanted.type || matrices[m]->rows != wanted.rows ||
-        matrices[m]->cols != wanted.cols) {
+        matrices[m]->cols != wanted.cols || matrices[m]->factor != nullptr) {
       return false;
     }
   }

@@ -119,6 +119,10 @@ TEST(CardPlanTest, AnExpertInOtherTypesDoesNotFit) {
   const std::vector<std::byte> slot(layout.SlotBytes());
   EXPECT_TRUE(CardLayout(layout, false).Fits(layout.At(slot.data())));
   EXPECT_FALSE(CardLayout(layout, false).Fits(low.At(slot.data())));
+  Mlp with_factor = layout.At(slot.data());  // which nobody would apply there
+  const float factor = 2;
+  with_factor.down.factor = &factor;
+  EXPECT_FALSE(CardLayout(layout, false).Fits(with_factor));
 }
 
 TEST(CardPlanTest, WhatWasAskedForByNameMustBeThere) {
