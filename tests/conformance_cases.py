@@ -40,6 +40,8 @@ FURTHER = [("tiny-qwen3moe", type_) for type_ in (
     ("tiny-glm4moe", type_) for type_ in ("F32", "Q8_0", "Q4_K")] + [("tiny-glm4moe-norms", "F32")] + [
     ("tiny-granitemoe", type_) for type_ in ("F32", "Q8_0", "Q4_K")] + [
     ("tiny-granitemoe-shared", "F32")] + [
+    ("tiny-granitehybrid", type_) for type_ in ("F32", "Q8_0", "Q4_K")] + [
+    ("tiny-granitehybrid-dense", "F32")] + [
     ("tiny-gemma4", type_) for type_ in ("F32", "F16", "BF16")] + [
     (shape, type_) for shape in ("tiny-qwen3vlmoe", "tiny-dots1", "tiny-ernie4_5-moe",
                                  "tiny-hunyuan-moe", "tiny-bailingmoe2") for type_ in

@@ -232,7 +232,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"tiny-qwen35moe", TensorType::kQ4_K}, Case{"tiny-glm-flash", TensorType::kIQ4_XS},
         Case{"tiny-gpt-oss", TensorType::kMXFP4}, Case{"tiny-minimax-m2", TensorType::kIQ4_NL},
         Case{"tiny-lfm2moe", TensorType::kQ4_K}, Case{"tiny-glm4moe-norms", TensorType::kQ8_0},
-        Case{"tiny-granitemoe-shared", TensorType::kQ6_K}, Case{"tiny-gemma4", TensorType::kQ5_K},
+        Case{"tiny-granitemoe-shared", TensorType::kQ6_K},
+        Case{"tiny-granitehybrid", TensorType::kQ8_0}, Case{"tiny-gemma4", TensorType::kQ5_K},
         Case{"tiny-qwen3moe-factors", TensorType::kNVFP4},
         Case{"tiny-bailingmoe2", TensorType::kQ4_0}, Case{"tiny-hunyuan-moe", TensorType::kQ8_0}),
     NameOf);

@@ -205,6 +205,39 @@ def granite_moe():
     return metadata | vocabulary(49155, "refact"), tensors
 
 
+def granite_hybrid():
+    """36 layers of Mamba-2 and 4 of attention without rotation; ssm_a and ssm_d are rows of one."""
+    width, ff, experts, inner, heads, channels = 1536, 512, 64, 3072, 48, 3072 + 2 * 128
+    attention = (5, 15, 25, 35)
+    tensors = {"token_embd.weight": ((width, 100352), Q6_K), "output_norm.weight": ((width,), F32)}
+    for layer in range(40):
+        at = f"blk.{layer}."
+        tensors |= {f"{at}attn_norm.weight": ((width,), F32), f"{at}ffn_norm.weight": ((width,), F32),
+                    f"{at}ffn_gate_inp.weight": ((width, experts), F32)}
+        if layer in attention:
+            for name, outputs in (("q", width), ("k", 512), ("v", 512), ("output", width)):
+                tensors[f"{at}attn_{name}.weight"] = ((width, outputs), Q4_K)
+        else:
+            tensors |= {f"{at}ssm_in.weight": ((width, 2 * inner + 2 * 128 + heads), Q4_K),
+                        f"{at}ssm_conv1d.weight": ((4, channels), F32),
+                        f"{at}ssm_conv1d.bias": ((channels,), F32),
+                        f"{at}ssm_dt.bias": ((heads,), F32), f"{at}ssm_a": ((1, heads), F32),
+                        f"{at}ssm_d": ((1, heads), F32), f"{at}ssm_norm.weight": ((inner,), F32),
+                        f"{at}ssm_out.weight": ((inner, width), Q4_K)}
+        tensors |= mlp(at, "_exps", width, ff, Q4_K, Q6_K, (experts,))
+        tensors |= mlp(at, "_shexp", width, 1024, Q5_K, Q6_K)
+    metadata = keys(
+        "granitehybrid", block_count=40, context_length=131072, embedding_length=width,
+        feed_forward_length=ff, attention__head_count=12,
+        attention__head_count_kv=array.array("i", [4 * (i in attention) for i in range(40)]),
+        rope__freq_base=1e4, rope__dimension_count=128, rope__scaling__finetuned=False,
+        attention__layer_norm_rms_epsilon=1e-5, expert_count=experts, expert_used_count=6,
+        expert_shared_feed_forward_length=1024, attention__scale=0.0078125, embedding_scale=12.0,
+        residual_scale=0.22, logit_scale=6.0, vocab_size=100352, ssm__conv_kernel=4,
+        ssm__state_size=128, ssm__group_count=1, ssm__inner_size=inner, ssm__time_step_rank=heads)
+    return metadata | vocabulary(100352, "dbrx"), tensors
+
+
 def gemma4():
     width, heads, experts = 2816, 16, 128
     full = [layer % 6 == 5 for layer in range(30)]
@@ -348,7 +381,8 @@ def further():
 UPLOADS = {"gpt-oss-20b": (gpt_oss(24, 32), 459), "gpt-oss-120b": (gpt_oss(36, 128), 687),
            "GLM-4.7-Flash": (glm_flash(), 844), "LFM2-8B-A1B": (lfm2_moe(), 256),
            "GLM-4.5-Air": (glm_air(), 803), "granite-3.1-3b-a800m": (granite_moe(), 322),
-           "gemma-4-26B-A4B": (gemma4(), 658), "Qwen3.6-35B-A3B": (qwen36(), 753)}
+           "granite-4.0-h-tiny": (granite_hybrid(), 666), "gemma-4-26B-A4B": (gemma4(), 658),
+           "Qwen3.6-35B-A3B": (qwen36(), 753)}
 FACTS = {"gpt-oss-20b": ["128 positions in 12 of 24 layers", "top 4 by softmax",
                          "with biases, clamped", "by YaRN beyond 4096"],
          "gpt-oss-120b": ["128 of width 2880, top 4", "MXFP4"],
@@ -361,6 +395,9 @@ FACTS = {"gpt-oss-20b": ["128 positions in 12 of 24 layers", "top 4 by softmax",
                              "in 30 layers: 32 heads on 16 key heads of 128",
                              "1 layer behind the last one, which guesses further tokens"],
          "granite-3.1-3b-a800m": ["40 of width 512, top 8 by softmax", "scales"],
+         "granite-4.0-h-tiny": ["in 36 layers: 48 heads of 64 on 1 key heads of 128",
+                                "64 of width 512, top 6 by softmax", "shared expert width 1024",
+                                "rotary        none"],
          "gemma-4-26B-A4B": ["1024 positions in 25 of 30 layers, on 8 key heads of 256",
                              "16 heads on 2 key heads of 512", "beside a dense part",
                              "bent to stay within 30"]}
@@ -409,6 +446,7 @@ class PopularUploads(unittest.TestCase):
                  "LFM2-8B-A1B": ["blk.20.shortconv.conv.weight", "token_embd_norm.weight"],
                  "GLM-4.5-Air": ["blk.45.exp_probs_b.bias"],
                  "granite-3.1-3b-a800m": ["blk.31.ffn_down_exps.weight"],
+                 "granite-4.0-h-tiny": ["blk.0.ssm_conv1d.bias", "blk.39.ssm_a", "blk.35.attn_v.weight"],
                  "Qwen3.6-35B-A3B": ["blk.38.ssm_conv1d.weight", "blk.39.attn_q.weight"],
                  "Ling-mini-2.0": ["blk.19.attn_qkv.weight"],
                  "Hunyuan-A13B": ["blk.31.attn_k_norm.weight"],

@@ -93,8 +93,9 @@ TEST_F(SpeculationExactness, NorDoesOneOfModelsWithStatesAndHeads) {
   const std::vector<Family> families = {{Random("tiny-qwen3next"), false},
                                         {WithHead("tiny-qwen35moe"), true},
                                         {Random("tiny-lfm2moe"), false},
+                                        {Random("tiny-granitehybrid"), false},
                                         {WithHead("tiny-glm4moe"), true}};
-  const std::uint64_t seed = TestSeed(), wanted = TestCases(200) / families.size();
+  const std::uint64_t seed = TestSeed(), wanted = TestCases(250) / families.size();
   for (const Family& family : families) {
     SCOPED_TRACE(family.model);
     SpeculationCases cases(family.model);

@@ -302,7 +302,8 @@ TEST_P(PrefixSharingWithStates, ASystemsMessageIsFoundByTheSecondChatThatHasIt) 
 }
 
 INSTANTIATE_TEST_SUITE_P(DeltaNetsAndConvolutions, PrefixSharingWithStates,
-                         testing::Values("tiny-qwen35moe", "tiny-lfm2moe"), [](const auto& test) {
+                         testing::Values("tiny-qwen35moe", "tiny-lfm2moe", "tiny-granitehybrid"),
+                         [](const auto& test) {
                            std::string name = test.param;
                            std::ranges::replace(name, '-', '_');
                            return name;

@@ -54,6 +54,16 @@ void WriteWindowHeads(const ModelShape& shape, KeyWriter& keys) {
   keys.Count("embedding_length_per_layer_input", 0);
 }
 
+// None in layers without attention.
+void WriteKeyHeads(const ModelShape& shape, const std::vector<std::uint32_t>& attention_layers,
+                   KeyWriter& keys) {
+  std::vector<std::int32_t> of_layers(shape.layers, 0);
+  for (const std::uint32_t layer : attention_layers) {
+    if (layer < shape.layers) of_layers[layer] = static_cast<std::int32_t>(shape.kv_heads);
+  }
+  keys.Numbers("attention.head_count_kv", std::move(of_layers));
+}
+
 void WriteAttention(const ModelShape& shape, bool combined_kv, KeyWriter& keys) {
   keys.Count("attention.head_count", shape.heads);
   keys.Number("attention.layer_norm_rms_epsilon", shape.norm_epsilon);
@@ -65,12 +75,10 @@ void WriteAttention(const ModelShape& shape, bool combined_kv, KeyWriter& keys) 
   }
   if (shape.scales) keys.Number("attention.scale", shape.scales->attention);
   if (!shape.mla) {
-    if (shape.short_conv) {  // none where there is no attention
-      std::vector<std::int32_t> of_layers(shape.layers, 0);
-      for (const std::uint32_t layer : shape.short_conv->attention_layers) {
-        if (layer < shape.layers) of_layers[layer] = static_cast<std::int32_t>(shape.kv_heads);
-      }
-      keys.Numbers("attention.head_count_kv", std::move(of_layers));
+    if (shape.short_conv) {
+      WriteKeyHeads(shape, shape.short_conv->attention_layers, keys);
+    } else if (shape.space) {
+      WriteKeyHeads(shape, shape.space->attention_layers, keys);
     } else {
       keys.Count("attention.head_count_kv", shape.kv_heads);
     }
@@ -107,6 +115,15 @@ void WriteDeltaNet(const ModelShape& shape, KeyWriter& keys) {
   keys.Count("ssm.time_step_rank", delta.value_heads);
   keys.Count("ssm.inner_size", delta.value_heads * delta.head_dim);
   keys.Count("full_attention_interval", delta.attention_every);
+}
+
+void WriteStateSpace(const StateSpaceShape& space, KeyWriter& keys) {
+  keys.Count("ssm.conv_kernel", space.taps);
+  keys.Count("ssm.state_size", space.key_dim);
+  keys.Count("ssm.group_count", space.groups);
+  keys.Count("ssm.time_step_rank", space.heads);
+  keys.Count("ssm.inner_size", space.heads * space.head_dim);
+  keys.Flag("rope.scaling.finetuned", false);
 }
 
 // Three positions take turns; in a text they are the same.
@@ -181,6 +198,7 @@ Metadata MetadataOf(const ModelShape& shape, const SynthLayout& layout) {
   keys.Count("vocab_size", shape.vocabulary);
   WriteAttention(shape, layout.combined_kv, keys);
   if (shape.delta) WriteDeltaNet(shape, keys);
+  if (shape.space) WriteStateSpace(*shape.space, keys);
   if (shape.next_token_layers > 0) keys.Count("nextn_predict_layers", shape.next_token_layers);
   if (shape.architecture == Architecture::kQwen35Moe ||
       shape.architecture == Architecture::kQwen3VlMoe) {

@@ -49,6 +49,16 @@ struct ShortConvShape {
   std::vector<std::uint32_t> attention_layers = {};
 };
 
+// Mamba-2 in all layers but these, whose heads do not rotate.
+struct StateSpaceShape {
+  std::uint32_t heads = 0;
+  std::uint32_t head_dim = 0;
+  std::uint32_t groups = 1;
+  std::uint32_t key_dim = 0;
+  std::uint32_t taps = 4;
+  std::vector<std::uint32_t> attention_layers = {};
+};
+
 // What the family multiplies embeddings, scores and answers of blocks with, and divides logits by.
 struct ScalesShape {
   double embedding = 1;
@@ -90,6 +100,7 @@ struct ModelShape {
   std::optional<MlaConfig> mla = std::nullopt;
   std::optional<DeltaNetShape> delta = std::nullopt;
   std::optional<ShortConvShape> short_conv = std::nullopt;
+  std::optional<StateSpaceShape> space = std::nullopt;
   std::optional<ScalesShape> scales = std::nullopt;
   std::optional<WindowHeadsShape> window_heads = std::nullopt;
   double logit_cap = 0;

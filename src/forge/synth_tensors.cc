@@ -30,7 +30,8 @@ constexpr double kSinkDeviation = 1.5;
 constexpr double kMatrixFactor = 0.5;
 constexpr double kLayerScale = 0.8;  // of the stream behind a layer of gemma4
 
-// Of a delta net's state about a tenth a token: it remembers as many tokens as a test has.
+// Of the state of a delta net or of Mamba-2 about a tenth a token: it remembers as many tokens as a
+// test has.
 constexpr double kDecay = -0.15;
 constexpr double kDecayDeviation = 0.03;
 
@@ -177,6 +178,21 @@ void AddDeltaNet(TensorList& list) {
   list.Weight("ssm_out", {values, d});
 }
 
+void AddStateSpace(TensorList& list) {
+  const StateSpaceShape& space = *list.shape().space;
+  const std::uint64_t d = list.shape().width, heads = space.heads;
+  const std::uint64_t values = heads * space.head_dim;
+  const std::uint64_t channels = values + 2 * space.groups * space.key_dim;
+  list.Weight("ssm_in", {d, values + channels + heads});
+  list.Weight("ssm_conv1d", {space.taps, channels});
+  list.Bias("ssm_conv1d", channels);
+  list.Bias("ssm_dt", heads);
+  list.Add("ssm_a", {1, heads}, kDecay, kDecayDeviation);
+  list.Add("ssm_d", {1, heads}, 1.0, kBiasDeviation);
+  list.Add("ssm_norm.weight", {values / space.groups, space.groups}, 1.0, kNormDeviation);
+  list.Weight("ssm_out", {values, d});
+}
+
 void AddShortConv(TensorList& list) {
   const std::uint64_t d = list.shape().width, taps = list.shape().short_conv->taps;
   list.Weight("shortconv.in_proj", {d, 3 * d});
@@ -186,6 +202,10 @@ void AddShortConv(TensorList& list) {
 
 bool HasShortConv(const ModelShape& shape, std::uint32_t layer) {
   return shape.short_conv && std::ranges::count(shape.short_conv->attention_layers, layer) == 0;
+}
+
+bool HasStateSpace(const ModelShape& shape, std::uint32_t layer) {
+  return shape.space && std::ranges::count(shape.space->attention_layers, layer) == 0;
 }
 
 void AddMla(TensorList& list, bool combined_kv) {
@@ -317,6 +337,8 @@ std::vector<SynthTensor> TensorsOf(const ModelShape& shape, const SynthLayout& l
       AddDeltaNet(list);
     } else if (HasShortConv(shape, layer)) {
       AddShortConv(list);
+    } else if (HasStateSpace(shape, layer)) {
+      AddStateSpace(list);
     } else if (shape.window_heads) {
       AddGemmaAttention(list, layer);
     } else if (shape.mla) {

@@ -97,7 +97,8 @@ TEST(PublishedShapes, HaveAsManyWeightsAsPublished) {
       {"qwen3-30b-a3b", 30.5},        {"mixtral-8x7b", 46.7},       {"deepseek-moe-16b", 16.38},
       {"deepseek-v2-lite", 15.71},    {"glm-4.7-flash", 29.94},     {"gpt-oss-20b", 20.91},
       {"gpt-oss-120b", 116.83},       {"minimax-m2", 228.69},       {"lfm2-8b-a1b", 8.34},
-      {"granite-3.1-3b-a800m", 3.30}, {"gemma-4-26b-a4b", 25.23}};
+      {"granite-3.1-3b-a800m", 3.30}, {"gemma-4-26b-a4b", 25.23},   {"granite-4.0-h-tiny", 6.94},
+      {"granite-4.0-h-small", 32.21}};
   for (const auto& [name, billions] : kPublished) {
     std::uint64_t weights = 0;
     for (const SynthTensor& tensor : TensorsOf(Shape(name), {})) {

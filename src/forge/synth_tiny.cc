@@ -136,6 +136,22 @@ ModelShape TinyGraniteMoe(std::string name, std::uint32_t shared_ff) {
   return shape;
 }
 
+// Mamba-2 before and behind attention; two groups, though published models have one. The dense one
+// is as the small models are.
+ModelShape TinyGraniteHybrid(std::string name, bool dense) {
+  ModelShape shape = Tiny(std::move(name), Architecture::kGraniteHybrid);
+  shape.layers = 4;
+  shape.scales = {{.embedding = 12, .attention = 0.2, .residual = 0.4, .logits = 6}};
+  shape.space = {
+      {.heads = 16, .head_dim = 32, .groups = 2, .key_dim = 64, .attention_layers = {2}}};
+  if (dense) {
+    shape.dense_ff = 512;
+  } else {
+    shape.experts = {{.count = 8, .top_k = 3, .ff = 256, .shared_ff = 256, .normalise = true}};
+  }
+  return shape;
+}
+
 // Every other layer has a window that is shorter than the tests' texts.
 ModelShape TinyGemma4() {
   ModelShape shape = Tiny("tiny-gemma4", Architecture::kGemma4);
@@ -265,6 +281,8 @@ std::vector<ModelShape> TinyShapes() {
           TinyGlm4Moe("tiny-glm4moe-norms", true),
           TinyGraniteMoe("tiny-granitemoe", 0),
           TinyGraniteMoe("tiny-granitemoe-shared", 256),
+          TinyGraniteHybrid("tiny-granitehybrid", false),
+          TinyGraniteHybrid("tiny-granitehybrid-dense", true),
           TinyGemma4(),
           TinyQwen3Vl(),
           TinyWithShared("tiny-dots1", Architecture::kDots1, 1),

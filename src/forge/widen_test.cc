@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryFamily,
                          ::testing::Values("tiny-mixtral", "tiny-qwen2moe", "tiny-qwen3moe",
                                            "tiny-olmoe", "tiny-deepseek", "tiny-deepseek2",
                                            "tiny-qwen35moe", "tiny-gpt-oss", "tiny-lfm2moe",
-                                           "tiny-granitemoe-shared"));
+                                           "tiny-granitemoe-shared", "tiny-granitehybrid"));
 
 TEST(WidenExperts, RefusesAModelWithoutExperts) {
   const TempFolder folder;

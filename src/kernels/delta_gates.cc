@@ -35,6 +35,21 @@ void DeltaGates(const float* HWY_RESTRICT dt, const float* HWY_RESTRICT a,
   }
 }
 
+void StateSpaceGates(const float* HWY_RESTRICT dt, const float* HWY_RESTRICT a,
+                     float* HWY_RESTRICT decay, float* HWY_RESTRICT step, std::size_t n) {
+  const hn::ScalableTag<float> d;
+  std::size_t i = 0;
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
+    const auto steps = FastSoftplus(d, hn::Add(hn::LoadU(d, decay + i), hn::LoadU(d, dt + i)));
+    hn::StoreU(steps, d, step + i);
+    hn::StoreU(FastExp(d, hn::Mul(hn::LoadU(d, a + i), steps)), d, decay + i);
+  }
+  for (; i < n; ++i) {
+    step[i] = SoftplusReference(decay[i] + dt[i]);
+    decay[i] = ExpReference(a[i] * step[i]);
+  }
+}
+
 }  // namespace troupe::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -44,6 +59,11 @@ namespace troupe {
 HWY_EXPORT(DeltaGates);
 void DeltaGates(const float* dt, const float* a, float* alpha, float* beta, std::size_t n) {
   HWY_DYNAMIC_DISPATCH(DeltaGates)(dt, a, alpha, beta, n);
+}
+
+HWY_EXPORT(StateSpaceGates);
+void StateSpaceGates(const float* dt, const float* a, float* decay, float* step, std::size_t n) {
+  HWY_DYNAMIC_DISPATCH(StateSpaceGates)(dt, a, decay, step, n);
 }
 
 }  // namespace troupe

@@ -40,5 +40,24 @@ TEST(DeltaGates, HaveTheBitsOfTheirExpressionsOnEveryTarget) {
   }
 }
 
+TEST(StateSpaceGates, HaveTheBitsOfTheirExpressionsOnEveryTarget) {
+  Rng rng(TestSeed());
+  for (const std::size_t n : {1, 7, 16, 48}) {
+    const std::vector<float> dt = NormalFloats(rng, n, 3.0), raw = NormalFloats(rng, n, 10.0);
+    std::vector<float> a = NormalFloats(rng, n), decays(n), steps(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      a[i] = -std::fabs(a[i]);
+      steps[i] = SoftplusReference(raw[i] + dt[i]);
+      decays[i] = ExpReference(a[i] * steps[i]);
+    }
+    ForEachTarget([&] {
+      std::vector<float> decay = raw, step(n);
+      StateSpaceGates(dt.data(), a.data(), decay.data(), step.data(), n);
+      ASSERT_EQ(Bits(decay), Bits(decays)) << n;
+      ASSERT_EQ(Bits(step), Bits(steps)) << n;
+    });
+  }
+}
+
 }  // namespace
 }  // namespace troupe

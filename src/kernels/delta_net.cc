@@ -6,16 +6,10 @@
 #define HWY_TARGET_INCLUDE "kernels/delta_net.cc"
 #include "hwy/foreach_target.h"  // compiles this file once per target
 #include "hwy/highway.h"
-#include "kernels/lanes-inl.h"
+#include "kernels/recurrent_head-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::HWY_NAMESPACE {
-
-HWY_INLINE LaneVec SumChains(const LaneVec (&sums)[DeltaNetHead::kChains]) {
-  LaneVec four[4];
-  for (std::size_t i = 0; i < 4; ++i) four[i] = hn::Add(sums[i], sums[i + 4]);
-  return hn::Add(hn::Add(four[0], four[2]), hn::Add(four[1], four[3]));
-}
 
 // One token and one vector of columns, whose rows are a tile apart.
 HWY_INLINE LaneVec StepDeltaNet(std::size_t keys, const float* HWY_RESTRICT q,
@@ -45,23 +39,10 @@ HWY_INLINE LaneVec StepDeltaNet(std::size_t keys, const float* HWY_RESTRICT q,
 }
 
 void DeltaNetTiles(const DeltaNetHead& head, std::size_t first, std::size_t count) {
-  const LaneTag d;
-  for (std::size_t tile = first; tile < first + count; ++tile) {
-    for (std::size_t v = 0; v < kVectors; ++v) {
-      const std::size_t column = v * kVectorLanes;
-      const std::size_t at = tile * head.key_dim * DeltaNetHead::kTile + column;
-      const std::size_t channel = tile * DeltaNetHead::kTile + column;
-      const float* from = head.before + at;
-      for (std::size_t t = 0; t < head.tokens; ++t) {
-        const std::size_t row = t * head.stride, gate = t * head.gate_stride;
-        const LaneVec out = StepDeltaNet(head.key_dim, head.q + row, head.k + row,
-                                         hn::LoadU(d, head.v + row + channel), head.decay[gate],
-                                         head.beta[gate], from, head.after + at);
-        hn::StoreU(out, d, head.out + t * head.out_stride + channel);
-        from = head.after + at;
-      }
-    }
-  }
+  ForTiles(head, first, count,
+           [&head](const float* q, const float* k, LaneVec v, float decay, float beta,
+                   const float* from, float* to)
+               HWY_ATTR { return StepDeltaNet(head.key_dim, q, k, v, decay, beta, from, to); });
 }
 
 }  // namespace troupe::HWY_NAMESPACE

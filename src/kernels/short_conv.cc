@@ -31,6 +31,7 @@ void ShortConvChannels(const ShortConv& conv, std::size_t first, std::size_t cou
         sum = Fma(hn::LoadU(d, input(tap) + c),
                   hn::LoadU(d, conv.weights + tap * conv.channels + c), sum);
       }
+      if (conv.bias != nullptr) sum = hn::Add(sum, hn::LoadU(d, conv.bias + c));
       if (conv.silu) sum = hn::Mul(sum, FastSigmoid(d, sum));
       hn::StoreU(sum, d, out + c);
     }
@@ -39,6 +40,7 @@ void ShortConvChannels(const ShortConv& conv, std::size_t first, std::size_t cou
       for (std::size_t tap = 0; tap < conv.taps; ++tap) {
         sum = std::fma(input(tap)[c], conv.weights[tap * conv.channels + c], sum);
       }
+      if (conv.bias != nullptr) sum += conv.bias[c];
       out[c] = conv.silu ? sum * SigmoidReference(sum) : sum;
     }
   }

@@ -16,13 +16,16 @@ struct ConvCase {
         tokens(token_count),
         stride(channel_count + 3),
         weights(NormalFloats(rng, tap_count * channel_count)),
+        bias(NormalFloats(rng, channel_count)),
         tail(NormalFloats(rng, (tap_count - 1) * channel_count)),
         rows(NormalFloats(rng, token_count * stride)) {}
 
+  // With SiLU also with the bias.
   ShortConv On(std::vector<float>& in_out, const std::vector<float>& before, bool silu) const {
     return {.channels = channels,
             .taps = taps,
             .weights = weights.data(),
+            .bias = silu ? bias.data() : nullptr,
             .tail = before.data(),
             .rows = in_out.data(),
             .stride = stride,
@@ -41,6 +44,7 @@ struct ConvCase {
         for (std::size_t tap = 0; tap < taps; ++tap) {
           sum = std::fma(Input(t + tap, c), weights[tap * channels + c], sum);
         }
+        if (silu) sum += bias[c];
         out[t * stride + c] = silu ? sum * SigmoidReference(sum) : sum;
       }
     }
@@ -48,7 +52,7 @@ struct ConvCase {
   }
 
   std::size_t channels, taps, tokens, stride;
-  std::vector<float> weights, tail, rows;
+  std::vector<float> weights, bias, tail, rows;
 };
 
 TEST(ShortConvolution, HasTheBitsOfItsReferenceOnEveryTarget) {

@@ -91,7 +91,7 @@ TEST_P(CuttingAModel, CutsOutsideOfTheModelAndVariantsWithoutRoomAreRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, CuttingAModel,
                          testing::Values("tiny-qwen2moe", "tiny-deepseek2", "tiny-qwen3next",
-                                         "tiny-lfm2moe"),
+                                         "tiny-lfm2moe", "tiny-granitehybrid"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::erase(name, '-');

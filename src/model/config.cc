@@ -27,6 +27,7 @@ constexpr Family kFamilies[] = {
     {Architecture::kLfm2Moe, "lfm2moe", ReadLfm2MoeConfig},
     {Architecture::kGlm4Moe, "glm4moe", ReadGlm4MoeConfig},
     {Architecture::kGraniteMoe, "granitemoe", ReadGraniteMoeConfig},
+    {Architecture::kGraniteHybrid, "granitehybrid", ReadGraniteHybridConfig},
     {Architecture::kGemma4, "gemma4", ReadGemma4Config},
     {Architecture::kQwen3VlMoe, "qwen3vlmoe", ReadQwen3VlMoeConfig},
     {Architecture::kDots1, "dots1", ReadDots1Config},
@@ -43,6 +44,7 @@ const Family* FindFamily(std::string_view name) {
 }
 
 std::string DescribeRope(const RopeParams& rope) {
+  if (rope.dims == 0) return "none";
   std::string text =
       fmt::format("{} dimensions in {} pairs, base {}", rope.dims,
                   rope.pairs == RopePairs::kAdjacent ? "adjacent" : "half-way", rope.freq_base);
@@ -143,6 +145,14 @@ std::vector<std::string> Describe(const ModelConfig& config) {
         "delta net     in {} layers: {} heads on {} key heads of {}, convolution over {} tokens",
         config.layers - config.AttentionLayers(), delta.value_heads, delta.key_heads,
         delta.head_dim, delta.taps));
+  }
+  if (config.space) {
+    const StateSpaceConfig& space = *config.space;
+    lines.push_back(fmt::format(
+        "state space   in {} layers: {} heads of {} on {} key heads of {}, convolution over {} "
+        "tokens",
+        config.layers - config.AttentionLayers(), space.heads, space.head_dim, space.groups,
+        space.key_dim, space.taps));
   }
   if (config.short_conv_taps > 0) {
     lines.push_back(fmt::format("convolution   in {} layers, over {} tokens",

@@ -13,6 +13,7 @@
 #include "gguf/metadata.h"
 #include "kernels/rope.h"
 #include "kernels/top_experts.h"
+#include "model/recurrent_config.h"
 #include "quant/gate_reference.h"
 
 namespace troupe {
@@ -31,6 +32,7 @@ enum class Architecture {
   kLfm2Moe,
   kGlm4Moe,
   kGraniteMoe,
+  kGraniteHybrid,
   kGemma4,
   kQwen3VlMoe,
   kDots1,
@@ -90,24 +92,6 @@ struct WindowConfig {
   std::optional<RopeParams> rope;
 };
 
-// Of a delta net: what somebody keeps on the stack is sized by it.
-inline constexpr std::uint32_t kMostHeadDim = 1024;
-
-// Layers whose past is a matrix a head (kernels/delta_net.h) behind a short convolution.
-struct DeltaNetConfig {
-  std::uint32_t key_heads = 0;
-  std::uint32_t value_heads = 0;  // a multiple of key_heads
-  std::uint32_t head_dim = 0;     // of keys and of values
-  std::uint32_t taps = 0;         // tokens that the convolution sees
-  // Which key head a value head reads: h % key_heads, or h / (value_heads / key_heads).
-  bool tiled = false;
-  bool fused_gates = false;  // both gates come of one matrix, key head by key head
-
-  std::uint32_t KeyRow() const { return key_heads * head_dim; }
-  std::uint32_t ValueRow() const { return value_heads * head_dim; }
-  std::uint32_t Channels() const { return 2 * KeyRow() + ValueRow(); }  // queries, keys, values
-};
-
 // What a token's pass keeps on the stack is sized by this; far above any model's top-k.
 inline constexpr std::uint32_t kMaxExpertsPerToken = 256;
 
@@ -146,14 +130,15 @@ struct ModelConfig {
   float logit_scale = 1;
   float logit_cap = 0;  // logits are bent to stay within this; 0: not
   AttentionConfig attention;
-  RopeParams rope;  // without frequency factors: those are a tensor
+  RopeParams rope;  // without frequency factors: those are a tensor; 0 dimensions: none rotates
   std::optional<WindowConfig> window;
   MoeConfig moe;
   GateForm form = GateForm::kSilu;  // of experts and dense feed-forwards
   bool answers_normed = false;      // a block's answer goes through a norm before it is added
-  // Layers that have one of the two in place of attention; empty: none.
+  // Layers that have one of the three in place of attention; empty: none.
   std::vector<bool> recurrent;
   std::optional<DeltaNetConfig> delta;
+  std::optional<StateSpaceConfig> space;
   std::uint32_t short_conv_taps =
       0;  // a convolution over so many tokens between two gates; 0: none
   // Layers behind the last one that guess further tokens. The model itself leaves them out; the

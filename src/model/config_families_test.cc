@@ -86,8 +86,58 @@ TEST(ConfigOfAFamily, ReadsTheScalesOfGranite) {
   EXPECT_EQ(c.residual_scale, 0.22f);
   EXPECT_EQ(c.attention.scale, 0.015625f);
   EXPECT_EQ(c.logit_scale, 0.125f);
+  EXPECT_EQ(c.rope.dims, c.attention.key_dim);
   m.Set("granitemoe.rope.scaling.finetuned", false);
-  EXPECT_THAT(ErrorOf(m), HasSubstr("models that do not rotate"));
+  EXPECT_EQ(ReadModelConfig(m)->rope.dims, 0u);
+  EXPECT_THAT(Describe(*ReadModelConfig(m)), testing::Contains(HasSubstr("rotary        none")));
+}
+
+Metadata StateSpaceKeys() {
+  Metadata m = MoeKeys("granitehybrid");
+  m.Set("granitehybrid.attention.head_count_kv", Array{std::vector<std::int32_t>{0, 0, 2, 0}});
+  m.Set("granitehybrid.rope.scaling.finetuned", false);
+  m.Set("granitehybrid.ssm.conv_kernel", std::uint32_t{4});
+  m.Set("granitehybrid.ssm.state_size", std::uint32_t{64});
+  m.Set("granitehybrid.ssm.group_count", std::uint32_t{2});
+  m.Set("granitehybrid.ssm.time_step_rank", std::uint32_t{6});
+  m.Set("granitehybrid.ssm.inner_size", std::uint32_t{192});
+  return m;
+}
+
+TEST(ConfigOfAFamily, LayersWithoutKeyHeadsOfGraniteHybridAreMamba2) {
+  const ModelConfig c = ReadModelConfig(StateSpaceKeys()).value();
+  EXPECT_EQ(c.recurrent, (std::vector<bool>{true, true, false, true}));
+  EXPECT_EQ(c.space->head_dim, 32u);
+  EXPECT_EQ(c.space->Channels(), 192 + 2 * 2 * 64u);
+  EXPECT_EQ(c.space->InRow(), 2 * 192 + 2 * 2 * 64 + 6u);
+  EXPECT_EQ(c.rope.dims, 0u);
+  EXPECT_THAT(Describe(c),
+              testing::Contains(HasSubstr("in 3 layers: 6 heads of 32 on 2 key heads of 64")));
+}
+
+TEST(ConfigOfAFamily, GraniteHybridMayHaveNoExpertsOrAttentionInAllLayers) {
+  Metadata m = CommonKeys("granitehybrid");
+  EXPECT_FALSE(ReadModelConfig(m)->HasState());
+  EXPECT_FALSE(ReadModelConfig(m)->IsMoeLayer(0));
+  m.Set("granitehybrid.feed_forward_length", std::uint32_t{0});
+  EXPECT_THAT(ErrorOf(m), HasSubstr("granitehybrid.feed_forward_length is missing"));
+}
+
+TEST(ConfigOfAFamily, SizesOfMamba2ThatDoNotFitTogetherAreRefused) {
+  const struct {
+    const char* key;
+    std::uint32_t value;
+    const char* message;
+  } cases[] = {{"state_size", 60, "state_size is 60, expected a multiple of 8"},
+               {"group_count", 4, "time_step_rank is 6, expected a multiple of the 4 groups"},
+               {"inner_size", 190, "inner_size is 190, expected 6 heads of a multiple of 16"},
+               {"inner_size", 144, "inner_size is 144, expected 6 heads of a multiple of 16"},
+               {"conv_kernel", 1, "conv_kernel is 1, expected 2 to 16"}};
+  for (const auto& c : cases) {
+    Metadata m = StateSpaceKeys();
+    m.Set(std::string("granitehybrid.ssm.") + c.key, c.value);
+    EXPECT_THAT(ErrorOf(m), HasSubstr(c.message));
+  }
 }
 
 Metadata Gemma4Keys() {

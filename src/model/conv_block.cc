@@ -8,11 +8,6 @@
 #include "model/forward_pass.h"
 
 namespace troupe {
-namespace {
-
-constexpr std::size_t kChannelsOfATask = 256;
-
-}  // namespace
 
 void ForwardPass::ConvBlock(std::uint32_t layer, const ShortConvWeights& w) {
   const std::size_t width = config_.width, stride = 3 * width;
@@ -20,11 +15,10 @@ void ForwardPass::ConvBlock(std::uint32_t layer, const ShortConvWeights& w) {
   region_.Add(w.in, ws_.normed.Of(tokens_), {}, ws_.conv_in, stride);
   region_.Run(pool_);
 
-  const std::size_t pieces = (width + kChannelsOfATask - 1) / kChannelsOfATask;
+  const std::size_t pieces = ConvPieces(width);
   pool_.Run(batch_.size() * pieces, [&](std::size_t task, std::size_t) {
     const GroupRows group = RowsOf(task / pieces);
-    const std::size_t first = task % pieces * kChannelsOfATask;
-    const std::size_t count = std::min(kChannelsOfATask, width - first);
+    const auto [first, count] = ConvPieceOf(width, task % pieces);
     // A row: the gate before, the gate behind, what is convolved.
     float* const before = ws_.conv_in + group.first * stride;
     float* const behind = before + width;

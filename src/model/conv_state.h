@@ -1,6 +1,6 @@
 // A short convolution of one sequence's rows of a pass together with the state that it leaves, and
-// the rows' inputs where they are kept: what delta nets and layers that are convolutions have in
-// common.
+// the rows' inputs where they are kept: what delta nets, Mamba-2 and layers that are convolutions
+// have in common.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,19 @@
 #include "model/sequence_state.h"
 
 namespace troupe {
+
+// A convolution's channels in pieces that are tasks.
+struct ConvPiece {
+  std::size_t first, count;
+};
+inline constexpr std::size_t kChannelsOfAPiece = 256;
+inline std::size_t ConvPieces(std::size_t channels) {
+  return (channels + kChannelsOfAPiece - 1) / kChannelsOfAPiece;
+}
+inline ConvPiece ConvPieceOf(std::size_t channels, std::size_t piece) {
+  const std::size_t first = piece * kChannelsOfAPiece;
+  return {first, std::min(kChannelsOfAPiece, channels - first)};
+}
 
 // The first `count` floats of each row, to the place `at` of the row's inputs.
 inline void KeepInputs(const SequenceState::Layer& state, const float* rows, std::size_t stride,

@@ -11,30 +11,10 @@
 #include "kernels/l2_norm.h"
 #include "kernels/rms_norm.h"
 #include "model/conv_state.h"
-#include "model/delta_heads.h"
 #include "model/forward_pass.h"
+#include "model/recurrent_heads.h"
 
 namespace troupe {
-namespace {
-
-// Runs the head and leaves its state after `first` tokens in `saved`.
-void RunAndSave(DeltaNetHead head, std::size_t first, float* saved) {
-  const std::size_t behind = head.tokens - first;
-  head.tokens = first;
-  RunDeltaNet(head, 0, head.tiles());
-  std::copy_n(head.after, DeltaNetHead::StateFloats(head.key_dim, head.value_dim), saved);
-  head.q += first * head.stride;
-  head.k += first * head.stride;
-  head.v += first * head.stride;
-  head.decay += first * head.gate_stride;
-  head.beta += first * head.gate_stride;
-  head.out += first * head.out_stride;
-  head.before = head.after;
-  head.tokens = behind;
-  RunDeltaNet(head, 0, head.tiles());
-}
-
-}  // namespace
 
 void ForwardPass::DeltaInputs(const DeltaNetWeights& w) {
   const DeltaNetConfig& delta = *config_.delta;
@@ -117,12 +97,8 @@ void ForwardPass::RunDeltaHeads(std::uint32_t layer, const DeltaNetWeights& w) {
     call.gate_stride = 2 * heads;
     call.out = out;
     call.out_stride = ws_.delta_out.cols;
-    if (state.save_after == 0) {
-      RunDeltaNet(call, 0, call.tiles());
-    } else {
-      RunAndSave(call, state.save_after,
-                 state.matrices_saved + head * DeltaNetHead::StateFloats(dim, dim));
-    }
+    RunAndSave(call, state, head * RecurrentHead::StateFloats(dim, dim),
+               [](const DeltaNetHead& part) { RunDeltaNet(part, 0, part.tiles()); });
     for (std::size_t t = 0; t < group.count; ++t) {
       float* const row = out + t * ws_.delta_out.cols;
       RmsNorm(row, w.head_norm, config_.norm_epsilon, row, dim);

@@ -1,8 +1,8 @@
 // One pass of a batch of rows through the layers: what the blocks share. A block reads
 // workspace.stream, adds its answer to it, and leaves nothing else behind but keys, values and
-// states. Only attention, delta nets and convolutions look at which sequence a row belongs to. One
-// block a file: attention_block.cc, latent_block.cc, delta_block.cc, conv_block.cc, dense_block.cc,
-// expert_block.cc.
+// states. Only attention and what takes its place look at which sequence a row belongs to. One
+// block a file: attention_block.cc, latent_block.cc, delta_block.cc, state_space_block.cc,
+// conv_block.cc, dense_block.cc, expert_block.cc.
 #pragma once
 
 #include <algorithm>
@@ -45,6 +45,7 @@ class ForwardPass {
   void AttentionBlock(std::uint32_t layer, const AttentionWeights& w);
   void LatentBlock(std::uint32_t layer, const MlaWeights& w);
   void DeltaBlock(std::uint32_t layer, const DeltaNetWeights& w);
+  void StateSpaceBlock(std::uint32_t layer, const StateSpaceWeights& w);
   void ConvBlock(std::uint32_t layer, const ShortConvWeights& w);
   void DenseBlock(const LayerWeights& w);
   // Fails if an expert cannot be had, or if the router's arithmetic has broken down (NaN): nothing
@@ -105,6 +106,12 @@ class ForwardPass {
   void SetDeltaGates(const DeltaNetWeights& w);
   void ConvolveHeads(std::uint32_t layer, const DeltaNetWeights& w);
   void RunDeltaHeads(std::uint32_t layer, const DeltaNetWeights& w);
+
+  // Of Mamba-2 behind the product: how much each head forgets and learns; the convolution; the
+  // recurrence.
+  void SetSpaceGates(const StateSpaceWeights& w);
+  void ConvolveSpace(std::uint32_t layer, const StateSpaceWeights& w);
+  void RunSpaceHeads(std::uint32_t layer, const StateSpaceWeights& w);
 
   bool IsGrouped(std::size_t row) const { return groups_ != nullptr && groups_->Routes(row); }
   // The first product of the layer's gate: the router's, or for grouped rows the groups'.

@@ -5,32 +5,46 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kernels/delta_net.h"
+#include "kernels/recurrent_head.h"
 
 namespace troupe {
 namespace {
 
-std::size_t TailFloats(const ModelConfig& config) {
-  if (!config.delta) return std::size_t{config.short_conv_taps - 1} * config.width;
-  return std::size_t{config.delta->taps - 1} * config.delta->Channels();
+// Of a layer with a state, whichever kind all of them have.
+struct StateShape {
+  std::size_t channels = 0, taps = 0;  // of the convolution
+  std::size_t matrices = 0;            // floats of all heads'
+  // What a row puts into a layer's state: the channels as the convolution reads them, and two gates
+  // a head.
+  std::size_t inputs = 0;
+};
+
+StateShape ShapeOf(const ModelConfig& config) {
+  if (config.delta) {
+    const DeltaNetConfig& delta = *config.delta;
+    const std::size_t matrix = RecurrentHead::StateFloats(delta.head_dim, delta.head_dim);
+    return {.channels = delta.Channels(),
+            .taps = delta.taps,
+            .matrices = delta.value_heads * matrix,
+            .inputs = delta.Channels() + 2 * std::size_t{delta.value_heads}};
+  }
+  if (config.space) {
+    const StateSpaceConfig& space = *config.space;
+    const std::size_t matrix = RecurrentHead::StateFloats(space.key_dim, space.head_dim);
+    return {.channels = space.Channels(),
+            .taps = space.taps,
+            .matrices = space.heads * matrix,
+            .inputs = space.Channels() + 2 * std::size_t{space.heads}};
+  }
+  return {.channels = config.width, .taps = config.short_conv_taps, .inputs = config.width};
 }
 
-std::size_t MatrixFloats(const ModelConfig& config) {
-  if (!config.delta) return 0;
-  const std::size_t dim = config.delta->head_dim;
-  return config.delta->value_heads * DeltaNetHead::StateFloats(dim, dim);
-}
+std::size_t TailFloats(const StateShape& shape) { return (shape.taps - 1) * shape.channels; }
 
 std::size_t LayerFloats(const ModelConfig& config) {
   constexpr std::size_t kLine = kCacheLine.count() / sizeof(float);
-  return AlignUp(TailFloats(config) + MatrixFloats(config), kLine);
-}
-
-// What a row puts into a layer's state: of a delta net queries, keys and values as the convolution
-// reads them, and both gates; of a convolution its own input.
-std::size_t InputFloats(const ModelConfig& config) {
-  if (!config.delta) return config.width;
-  return config.delta->Channels() + 2 * std::size_t{config.delta->value_heads};
+  const StateShape shape = ShapeOf(config);
+  return AlignUp(TailFloats(shape) + shape.matrices, kLine);
 }
 
 std::size_t RecurrentLayers(const ModelConfig& config, LayerRange layers) {
@@ -53,7 +67,7 @@ Bytes StatePool::BytesFor(const ModelConfig& config, LayerRange layers,
                           const StatePoolShape& shape) {
   if (!config.HasState()) return Bytes();
   const std::size_t floats =
-      PlacesOf(shape) * LayerFloats(config) + shape.inputs * InputFloats(config);
+      PlacesOf(shape) * LayerFloats(config) + shape.inputs * ShapeOf(config).inputs;
   return Bytes(RecurrentLayers(config, layers) * floats * sizeof(float));
 }
 
@@ -69,11 +83,11 @@ Result<std::unique_ptr<StatePool>> StatePool::Create(const ModelConfig& config, 
 StatePool::StatePool(const ModelConfig& config, LayerRange layers, const StatePoolShape& shape,
                      AlignedBuffer buffer)
     : layers_(layers),
-      tail_floats_(TailFloats(config)),
-      layer_floats_(TailFloats(config) + MatrixFloats(config)),
+      tail_floats_(TailFloats(ShapeOf(config))),
+      layer_floats_(tail_floats_ + ShapeOf(config).matrices),
       places_(PlacesOf(shape)),
       input_rows_(shape.inputs),
-      input_floats_(InputFloats(config)),
+      input_floats_(ShapeOf(config).inputs),
       buffer_(std::move(buffer)) {
   const std::size_t floats = LayerFloats(config);
   std::size_t before = 0;

@@ -1,6 +1,6 @@
 // What a sequence carries besides keys and values, where layers have a recurrence: the matrices of
-// delta nets, and the last inputs of convolutions. It is as large for one token as for a
-// million, and cannot be cut like keys and values: it stands where the last token left it.
+// delta nets or of Mamba-2, and the last inputs of convolutions. It is as large for one token as
+// for a million, and cannot be cut like keys and values: it stands where the last token left it.
 //
 // Rolling back. A pass leaves the state from which it began as it was and writes another one beside
 // it, so a state has two places. Until Advance nothing has happened: that is how a pass that fails

@@ -66,6 +66,17 @@ TEST(SequenceStates, OfConvolutionsAreTheirLastInputs) {
             Bytes(2 * 2 * 2 * 32 * sizeof(float)));
 }
 
+TEST(SequenceStates, OfMamba2AreMatricesAndTheLastInputsOfValuesKeysAndQueries) {
+  ModelConfig config;
+  config.layers = 3;
+  config.space = {.heads = 4, .head_dim = 16, .groups = 1, .key_dim = 32, .taps = 4};
+  config.recurrent = {true, false, true};
+  const std::size_t channels = 4 * 16 + 2 * 32, floats = 3 * channels + 4 * 16 * 32;
+  const std::size_t inputs = 5 * (channels + 2 * 4);
+  EXPECT_EQ(StatePool::BytesFor(config, {0, 3}, {.sequences = 1, .inputs = 5}),
+            Bytes(2 * (2 * floats + inputs) * sizeof(float)));
+}
+
 TEST(SequenceStates, BeginWithZerosWhateverWasThereBefore) {
   const auto pool = StatesFor(1);
   std::optional<SequenceState> state = SequenceState::Create(*pool).value();

@@ -6,7 +6,9 @@
 #include "kernels/delta_net.h"
 #include "kernels/l2_norm.h"
 #include "kernels/short_conv.h"
-#include "model/delta_heads.h"
+#include "kernels/state_space.h"
+#include "model/conv_state.h"
+#include "model/recurrent_heads.h"
 
 namespace troupe {
 namespace {
@@ -67,7 +69,7 @@ void ReplayHeads(const Replay& replay, ThreadPool& pool) {
   pool.Run(replay.layers.size() * heads, [&](std::size_t task, std::size_t) {
     const SequenceState::Layer state = replay.state.At(replay.layers[task / heads]);
     const std::size_t head = task % heads;
-    DeltaNetHead call = DeltaHeadOf(delta, head, state.inputs, state.input_stride, state);
+    RecurrentHead call = DeltaHeadOf(delta, head, state.inputs, state.input_stride, state);
     const float* const gates = state.inputs + delta.Channels();
     call.tokens = replay.rows;
     call.decay = gates + head;
@@ -77,6 +79,49 @@ void ReplayHeads(const Replay& replay, ThreadPool& pool) {
     call.out = unread;
     call.out_stride = 0;
     RunDeltaNet(call, 0, call.tiles());
+  });
+}
+
+// The same of Mamba-2. Queries, the last of the channels, are convolved without need where a piece
+// has keys, too.
+void ReplaySpaceInputs(const Replay& replay, ThreadPool& pool) {
+  const StateSpaceConfig& space = *replay.config.space;
+  const std::size_t channels = space.Channels(), pieces = ConvPieces(channels);
+  pool.Run(replay.layers.size() * pieces, [&](std::size_t task, std::size_t) {
+    const std::uint32_t layer = replay.layers[task / pieces];
+    const ConvPiece piece = ConvPieceOf(channels, task % pieces);
+    const SequenceState::Layer state = replay.state.At(layer);
+    const StateSpaceWeights& w = replay.weights.layers[layer].space;
+    const ShortConv conv{.channels = channels,
+                         .taps = space.taps,
+                         .weights = w.conv,
+                         .bias = w.conv_bias,
+                         .tail = state.tail_before,
+                         .rows = state.inputs,
+                         .stride = state.input_stride,
+                         .tokens = replay.rows,
+                         .silu = true};
+    CopyConvTail(conv, state.tail_after, piece.first, piece.count);
+    if (piece.first < channels - space.KeyRow()) RunShortConv(conv, piece.first, piece.count);
+  });
+}
+
+void ReplaySpaceHeads(const Replay& replay, ThreadPool& pool) {
+  const StateSpaceConfig& space = *replay.config.space;
+  const std::size_t heads = space.heads;
+  pool.Run(replay.layers.size() * heads, [&](std::size_t task, std::size_t) {
+    const SequenceState::Layer state = replay.state.At(replay.layers[task / heads]);
+    const std::size_t head = task % heads;
+    RecurrentHead call = SpaceHeadOf(space, head, state.inputs, state.input_stride, state);
+    const float* const gates = state.inputs + space.Channels();
+    call.tokens = replay.rows;
+    call.decay = gates + head;
+    call.beta = gates + heads + head;
+    call.gate_stride = state.input_stride;
+    float unread[kMostHeadDim];
+    call.out = unread;
+    call.out_stride = 0;
+    RunStateSpace(call, 0, 0, call.tiles());
   });
 }
 
@@ -94,6 +139,9 @@ void ReplayFirstRows(const ModelConfig& config, const ModelWeights& weights, Lay
   if (config.delta) {
     ReplayHeadInputs(replay, pool);
     ReplayHeads(replay, pool);
+  } else if (config.space) {
+    ReplaySpaceInputs(replay, pool);
+    ReplaySpaceHeads(replay, pool);
   } else {
     ReplayConvolutions(replay, pool);
   }

@@ -1,7 +1,7 @@
 // Brings the state of a sequence behind the first rows of its last pass, where the pass has gone on
 // to more: guessed tokens of which some were wrong. The pass has kept what each row puts into the
 // recurrences (StateKeeping), so nothing else of the layers is computed again: the convolutions and
-// the steps of the delta nets, by the calls of the pass and so to its bytes. Keys and values stay.
+// the steps of the heads, by the calls of the pass and so to its bytes. Keys and values stay.
 #pragma once
 
 #include <cstddef>

@@ -89,7 +89,8 @@ TEST_P(StateReplay, WithoutItTheStateHoldsWhatWasWrong) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, StateReplay,
-                         testing::Values("tiny-qwen3next", "tiny-qwen35moe", "tiny-lfm2moe"),
+                         testing::Values("tiny-qwen3next", "tiny-qwen35moe", "tiny-lfm2moe",
+                                         "tiny-granitehybrid"),
                          [](const auto& shape) {
                            std::string name = shape.param;
                            std::erase(name, '-');

@@ -127,6 +127,8 @@ Status Transformer::RunLayers(Batch batch, Workspace& workspace) {
     experts_.Advance();
     if (config_.IsRecurrent(layer) && config_.short_conv_taps > 0) {
       pass.ConvBlock(layer, w.conv);
+    } else if (config_.IsRecurrent(layer) && config_.space) {
+      pass.StateSpaceBlock(layer, w.space);
     } else if (config_.IsRecurrent(layer)) {
       pass.DeltaBlock(layer, w.delta);
     } else if (config_.attention.mla) {

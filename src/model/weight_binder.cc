@@ -331,6 +331,8 @@ Result<LayerWeights> WeightBinder::BindLayer(std::uint32_t layer) {
   LayerWeights w;
   if (config_.IsRecurrent(layer) && config_.short_conv_taps > 0) {
     TROUPE_ASSIGN_OR_RETURN(w.conv, BindShortConv(prefix));
+  } else if (config_.IsRecurrent(layer) && config_.space) {
+    TROUPE_ASSIGN_OR_RETURN(w.space, BindStateSpace(prefix));
   } else if (config_.IsRecurrent(layer)) {
     TROUPE_ASSIGN_OR_RETURN(w.delta, BindDeltaNet(prefix));
   } else if (config_.attention.mla) {

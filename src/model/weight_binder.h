@@ -101,6 +101,7 @@ class WeightBinder {
   Result<MlaWeights> BindMla(const std::string& prefix);
   Status BindLatentUps(const std::string& prefix, MlaWeights& mla);
   Result<DeltaNetWeights> BindDeltaNet(const std::string& prefix);
+  Result<StateSpaceWeights> BindStateSpace(const std::string& prefix);
   Result<ShortConvWeights> BindShortConv(const std::string& prefix);
   Status BindDeltaInputs(const std::string& prefix, DeltaNetWeights& w);
   Result<MoeWeights> BindMoe(std::uint32_t layer, const std::string& prefix);

@@ -66,6 +66,25 @@ Result<DeltaNetWeights> WeightBinder::BindDeltaNet(const std::string& prefix) {
   return w;
 }
 
+Result<StateSpaceWeights> WeightBinder::BindStateSpace(const std::string& prefix) {
+  const StateSpaceConfig& space = *config_.space;
+  const std::uint64_t width = config_.width, heads = space.heads, groups = space.groups;
+  StateSpaceWeights w;
+  TROUPE_ASSIGN_OR_RETURN(w.norm, Vector(prefix + "attn_norm.weight", width));
+  TROUPE_ASSIGN_OR_RETURN(w.in, BindLinear(prefix + "ssm_in", width, space.InRow()));
+  TROUPE_ASSIGN_OR_RETURN(w.conv,
+                          Columns(prefix + "ssm_conv1d.weight", space.taps, space.Channels()));
+  TROUPE_ASSIGN_OR_RETURN(w.conv_bias, Vector(prefix + "ssm_conv1d.bias", space.Channels()));
+  TROUPE_ASSIGN_OR_RETURN(w.dt, Vector(prefix + "ssm_dt.bias", heads));
+  TROUPE_ASSIGN_OR_RETURN(w.a, Floats(prefix + "ssm_a", {.cols = 1, .rows = heads}));
+  TROUPE_ASSIGN_OR_RETURN(w.skip, Floats(prefix + "ssm_d", {.cols = 1, .rows = heads}));
+  TROUPE_ASSIGN_OR_RETURN(
+      w.group_norms,
+      Floats(prefix + "ssm_norm.weight", {.cols = space.ValueRow() / groups, .rows = groups}));
+  TROUPE_ASSIGN_OR_RETURN(w.out, BindLinear(prefix + "ssm_out", space.ValueRow(), width));
+  return w;
+}
+
 Result<ShortConvWeights> WeightBinder::BindShortConv(const std::string& prefix) {
   const std::uint64_t width = config_.width;
   ShortConvWeights w;

@@ -100,6 +100,19 @@ struct DeltaNetWeights {
   Linear out;
 };
 
+// Of a layer of Mamba-2: `in` gives the gate behind the heads, values, keys, queries, and a step a
+// head.
+struct StateSpaceWeights {
+  const float* norm = nullptr;
+  Linear in, out;
+  const float* conv = nullptr;  // a row of channels a tap, the oldest token's first
+  const float* conv_bias = nullptr;
+  const float* dt = nullptr;  // a number a head, as a and skip are
+  const float* a = nullptr;
+  const float* skip = nullptr;
+  const float* group_norms = nullptr;  // of all heads of a group together; all groups
+};
+
 // Of a layer that mixes tokens by a convolution: `in` gives the gate before it, the gate behind it,
 // and what it is applied to.
 struct ShortConvWeights {
@@ -127,9 +140,10 @@ struct MoeWeights {
 };
 
 struct LayerWeights {
-  AttentionWeights attention;  // one of the four,
+  AttentionWeights attention;  // one of the five,
   MlaWeights mla;              // as the configuration says
   DeltaNetWeights delta;
+  StateSpaceWeights space;
   ShortConvWeights conv;
   const float* ffn_norm = nullptr;
   const float* ffn_answer_norm = nullptr;  // null: the answer is added as it is

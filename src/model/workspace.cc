@@ -97,6 +97,11 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
   const std::uint64_t behind = bump.used();
   bump.GoOnAt(before);
   if (config.delta) PlaceDeltaNet(*config.delta, chunk, bump);
+  if (config.space) {
+    space_in = bump.Floats(chunk * config.space->InRow());
+    space_gates = bump.Floats(chunk * 2 * config.space->heads);
+    space_out = bump.TakeRows(chunk, config.space->ValueRow());
+  }
   if (config.short_conv_taps > 0) {
     conv_in = bump.Floats(chunk * 3 * config.width);
     conv_out = bump.TakeRows(chunk, config.width);

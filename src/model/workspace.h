@@ -78,6 +78,11 @@ class Workspace {
   float* fused_gates = nullptr;  // the same, as one matrix gives them
   Rows delta_out;                // all heads
 
+  // Mamba-2.
+  float* space_in = nullptr;     // the gate behind the heads, what is convolved, steps of all heads
+  float* space_gates = nullptr;  // decays of all heads, then what they learn of a value
+  Rows space_out;                // all heads
+
   // Layers that are convolutions.
   float* conv_in = nullptr;  // the gate before it, the gate behind it, what is convolved
   Rows conv_out;

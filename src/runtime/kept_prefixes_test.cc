@@ -186,7 +186,8 @@ TEST_P(KeptPrefixesWithStates, StatesThatFindNoPlaceAreLeftOutTheOldestFirst) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, KeptPrefixesWithStates,
-                         testing::Values("tiny-qwen35moe", "tiny-lfm2moe"), [](const auto& test) {
+                         testing::Values("tiny-qwen35moe", "tiny-lfm2moe", "tiny-granitehybrid"),
+                         [](const auto& test) {
                            std::string name = test.param;
                            std::erase(name, '-');
                            return name;

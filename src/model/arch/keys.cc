@@ -197,6 +197,22 @@ Result<ModelConfig> ReadCommonConfig(const ArchKeys& keys, Architecture architec
   return config;
 }
 
+Result<std::vector<bool>> ReadLayersWithoutKeys(const ArchKeys& keys, const ModelConfig& config) {
+  const std::string_view key = "attention.head_count_kv";
+  TROUPE_ASSIGN_OR_RETURN(
+      const std::vector<std::uint32_t> each,
+      keys.PerLayerOr(key, config.attention.heads, config.layers, 0, config.attention.heads));
+  if (std::ranges::count(each, 0u) == 0) return std::vector<bool>();
+  std::vector<bool> without;
+  for (const std::uint32_t heads : each) {
+    if (heads != 0 && heads != config.attention.kv_heads) {
+      return keys.metadata().BadValue(keys.Full(key), "0, or the same number, in each layer");
+    }
+    without.push_back(heads == 0);
+  }
+  return without;
+}
+
 Status ReadExpertScale(const ArchKeys& keys, MoeConfig& moe) {
   TROUPE_ASSIGN_OR_RETURN(moe.routing.scale, keys.NumberOr("expert_weights_scale", 1.0f));
   if (moe.routing.scale == 0.0f) moe.routing.scale = 1.0f;  // converters write 0 for "not scaled"

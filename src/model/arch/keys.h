@@ -72,6 +72,14 @@ Status ReadDenseAndShared(const ArchKeys& keys, ModelConfig& config);
 // Layers behind the last one, which guess further tokens and are left out.
 Status ReadNextTokenLayers(const ArchKeys& keys, ModelConfig& config);
 
+// Flags of the layers that have no key heads, where all others have as many; none: there are none.
+Result<std::vector<bool>> ReadLayersWithoutKeys(const ArchKeys& keys, const ModelConfig& config);
+
+// What Granite multiplies embeddings and answers with and divides logits by, and whether its heads
+// rotate; then its experts, which it has.
+Status ReadGraniteScales(const ArchKeys& keys, ModelConfig& config);
+Status ReadGraniteExperts(const ArchKeys& keys, ModelConfig& config);
+
 // The layers that have a gated delta net, and its sizes; config.layers is known.
 Status ReadDeltaNet(const ArchKeys& keys, ModelConfig& config);
 // Experts and shared expert of the families of Qwen3-Next.
@@ -93,6 +101,7 @@ Result<ModelConfig> ReadMinimaxM2Config(const Metadata& metadata);
 Result<ModelConfig> ReadLfm2MoeConfig(const Metadata& metadata);
 Result<ModelConfig> ReadGlm4MoeConfig(const Metadata& metadata);
 Result<ModelConfig> ReadGraniteMoeConfig(const Metadata& metadata);
+Result<ModelConfig> ReadGraniteHybridConfig(const Metadata& metadata);
 Result<ModelConfig> ReadGemma4Config(const Metadata& metadata);
 Result<ModelConfig> ReadQwen3VlMoeConfig(const Metadata& metadata);
 Result<ModelConfig> ReadDots1Config(const Metadata& metadata);

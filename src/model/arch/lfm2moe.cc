@@ -1,8 +1,6 @@
 // LFM2-MoE: most layers mix tokens by a short convolution between two gates, the others by
 // attention with normalised heads; experts are chosen by sigmoids plus a bias and their weights sum
 // to one. A layer without key heads is one with a convolution.
-#include <algorithm>
-
 #include "model/arch/keys.h"
 
 namespace troupe {
@@ -12,20 +10,9 @@ Result<ModelConfig> ReadLfm2MoeConfig(const Metadata& metadata) {
   TROUPE_ASSIGN_OR_RETURN(
       ModelConfig config,
       ReadCommonConfig(keys, Architecture::kLfm2Moe, RopePairs::kHalves, KeyHeads::kOfEachLayer));
-  const std::string_view key_heads = "attention.head_count_kv";
-  TROUPE_ASSIGN_OR_RETURN(
-      const std::vector<std::uint32_t> each,
-      keys.PerLayerOr(key_heads, config.attention.heads, config.layers, 0, config.attention.heads));
-  if (std::ranges::count(each, 0u) > 0) {
-    config.recurrent.assign(config.layers, false);
+  TROUPE_ASSIGN_OR_RETURN(config.recurrent, ReadLayersWithoutKeys(keys, config));
+  if (config.HasState()) {
     TROUPE_ASSIGN_OR_RETURN(config.short_conv_taps, keys.Count("shortconv.l_cache", 2, 16));
-  }
-  for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
-    if (each[layer] == config.attention.kv_heads) continue;
-    if (each[layer] != 0) {
-      return metadata.BadValue(keys.Full(key_heads), "0, or the same number, in each layer");
-    }
-    config.recurrent[layer] = true;
   }
 
   MoeConfig& moe = config.moe;
