@@ -1,6 +1,7 @@
 #include "gpu/usable_gpu.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -24,6 +25,13 @@ bool HasText(const GpuInfo& info, std::string_view text) {
   const std::string part = InSmallLetters(text);
   return InSmallLetters(info.name).find(part) != std::string::npos ||
          InSmallLetters(info.platform).find(part) != std::string::npos;
+}
+
+bool HasDeviceFile() {
+  for (const char* const path : {"/dev/nvidiactl", "/dev/dri", "/dev/kfd", "/dev/dxg"}) {
+    if (access(path, F_OK) == 0) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -52,6 +60,10 @@ Result<TestedGpu> OpenTestedGpu(std::size_t place, std::span<const TensorType> t
   gpu.kernels = std::make_unique<GpuKernels>(std::move(kernels));
   TROUPE_RETURN_IF_ERROR(TestGpu(*gpu.kernels, types));
   return gpu;
+}
+
+GpuDrivers DriversOfThisMachine() {
+  return {.may_have_card = HasDeviceFile, .list = ListOpenClDevices, .open = OpenTestedGpu};
 }
 
 }  // namespace troupe

@@ -2,6 +2,7 @@
 // meant, and one of them opened, its kernels built, and tested.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -28,5 +29,16 @@ struct TestedGpu {
 // The device at that place of ListOpenClDevices(), for weights of these types. kFailedPrecondition:
 // it computed something else than the processor does. By any other error it was not compared.
 Result<TestedGpu> OpenTestedGpu(std::size_t place, std::span<const TensorType> types);
+
+// What is known of a machine's devices, and how one is opened: each may be asked on any thread, and
+// for as long as a driver takes.
+struct GpuDrivers {
+  // By the system's device files: no driver is loaded for it.
+  std::function<bool()> may_have_card;
+  std::function<Result<std::vector<GpuInfo>>()> list;
+  // The device at a place of the list, for weights of these types.
+  std::function<Result<TestedGpu>(std::size_t place, std::span<const TensorType> types)> open;
+};
+GpuDrivers DriversOfThisMachine();
 
 }  // namespace troupe

@@ -57,12 +57,17 @@ class CardEngineTest : public GpuTest {
   EngineOptions WithCard(std::optional<std::uint32_t> host_slots, std::uint32_t card_slots) {
     faults_ = std::make_shared<GpuFaults>();
     EngineOptions options = Plain(host_slots);
-    options.card = {.choice = "the test's",
+    GpuInfo info = device().info();
+    info.name = "the test's";
+    info.is_processor = info.shares_memory = false;
+    options.card = {.choice = info.name,
                     .memory = 1_GiB,
-                    .open =
-                        [faults = faults_](std::span<const TensorType> types) {
-                          return Result<TestedGpu>(std::move(*OpenFaultyGpu(types, faults)));
-                        },
+                    .drivers = {.may_have_card = [] { return true; },
+                                .list = [info] { return Result(std::vector<GpuInfo>{info}); },
+                                .open =
+                                    [faults = faults_](std::size_t, auto types) {
+                                      return Result(std::move(*OpenFaultyGpu(types, faults)));
+                                    }},
                     .duty = duty_};
     if (!shape_) shape_ = Engine::Open(path_, options).value()->plan().card->shape;
     options.card.memory = GpuWorker::DeviceBytes(*shape_) + card_slots * shape_->slot;

@@ -1,13 +1,10 @@
 #include "runtime/card_plan.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "base/check.h"
-#include "gpu/opencl.h"
 
 namespace troupe {
 namespace {
@@ -34,15 +31,6 @@ std::array<const PanelMatrix*, 3> PanelsOf(const Mlp& expert) {
 }
 std::array<const float*, 3> BiasesOf(const Mlp& expert) {
   return {expert.gate_bias, expert.up_bias, expert.down_bias};
-}
-
-// Drivers are loaded only where a card may be: on a machine without one, one that computes on the
-// processor would take memory for nothing.
-bool MayHaveCard() {
-  for (const char* const path : {"/dev/nvidiactl", "/dev/dri", "/dev/kfd", "/dev/dxg"}) {
-    if (access(path, F_OK) == 0) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -154,29 +142,34 @@ std::string Describe(const CardPlan& plan) {
                      plan.shape.slots, plan.experts, ToString(plan.total()), ToString(plan.budget));
 }
 
+namespace {
+
+// For `auto` what has memory of its own: what experts gained elsewhere, memory would lose.
+Result<std::size_t> LargestChosen(const CardOptions& options, std::span<const GpuInfo> infos) {
+  TROUPE_ASSIGN_OR_RETURN(std::vector<std::size_t> places, ChooseGpus(infos, options.choice));
+  if (!options.by_name()) {
+    std::erase_if(places, [&](std::size_t i) { return infos[i].shares_memory; });
+  }
+  if (places.empty()) return Error(Code::kNotFound, "no driver has one with memory of its own");
+  return *std::ranges::max_element(places, {},
+                                   [&](std::size_t i) { return infos[i].memory.count(); });
+}
+
+}  // namespace
+
 Result<std::optional<FoundCard>> FindCard(const CardOptions& options, const ExpertLayouts& layouts,
                                           bool open, std::string& why) {
-  if (!options.wanted() || (!options.by_name() && !options.open && !MayHaveCard())) {
+  // Drivers are loaded only where a card may be: on a machine without one, one that computes on the
+  // processor would take memory for nothing.
+  if (!options.wanted() || (!options.by_name() && !options.drivers.may_have_card())) {
     return std::optional<FoundCard>();
   }
   const auto find = [&]() -> Result<FoundCard> {
-    if (options.open) {
-      TROUPE_ASSIGN_OR_RETURN(TestedGpu gpu, options.open(TypesIn(layouts)));
-      const GpuInfo info = gpu.device->info();
-      return FoundCard{.info = info, .gpu = std::move(gpu)};
-    }
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<GpuInfo> infos, ListOpenClDevices());
-    TROUPE_ASSIGN_OR_RETURN(std::vector<std::size_t> places, ChooseGpus(infos, options.choice));
-    if (!options.by_name()) {
-      // What experts gained there, memory would lose.
-      std::erase_if(places, [&](std::size_t i) { return infos[i].shares_memory; });
-    }
-    if (places.empty()) return Error(Code::kNotFound, "no driver has one with memory of its own");
-    const std::size_t place = *std::ranges::max_element(
-        places, {}, [&](std::size_t i) { return infos[i].memory.count(); });
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<GpuInfo> infos, options.drivers.list());
+    TROUPE_ASSIGN_OR_RETURN(const std::size_t place, LargestChosen(options, infos));
     FoundCard found{.info = infos[place]};
     if (open) {
-      TROUPE_ASSIGN_OR_RETURN(found.gpu, OpenTestedGpu(place, TypesIn(layouts)));
+      TROUPE_ASSIGN_OR_RETURN(found.gpu, options.drivers.open(place, TypesIn(layouts)));
     }
     return found;
   };

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,8 +28,7 @@ struct CardOptions {
   std::string choice = "none";     // as ChooseGpus takes it
   std::optional<Bytes> memory;     // of the device that is used; absent: most of it
   Nanos longest = 20'000'000'000;  // that an answer of the device is waited for
-  // In place of the devices of this machine: a test's, for weights of these types.
-  std::function<Result<TestedGpu>(std::span<const TensorType>)> open;
+  GpuDrivers drivers = DriversOfThisMachine();
   CardDuty duty = CardDuty::kByCosts;
 
   bool wanted() const { return choice != "none"; }

@@ -125,21 +125,115 @@ TEST(CardPlanTest, AnExpertInOtherTypesDoesNotFit) {
   EXPECT_FALSE(CardLayout(layout, false).Fits(with_factor));
 }
 
-TEST(CardPlanTest, WhatWasAskedForByNameMustBeThere) {
-  const PlannedCard planned;
+// A machine as FindCard sees it, and what it was asked for.
+struct MachineForTest {
+  bool has_device_file = true;
+  std::vector<GpuInfo> devices;
+  Status listing, opening = Error(Code::kFailedPrecondition, "one wrong bit");
+  int lists = 0, opens = 0;
+  std::size_t opened_place = 0;
+
+  GpuDrivers Drivers() {
+    return {
+        .may_have_card = [this] { return has_device_file; },
+        .list = [this]() -> Result<std::vector<GpuInfo>> {
+          ++lists;
+          if (!listing.ok()) return listing;
+          return devices;
+        },
+        .open = [this](std::size_t place, std::span<const TensorType> types) -> Result<TestedGpu> {
+          EXPECT_EQ(types.size(), 1u);
+          ++opens;
+          opened_place = place;
+          return opening;
+        }};
+  }
+  CardOptions Asked(std::string choice) {
+    CardOptions options{.choice = std::move(choice)};
+    options.drivers = Drivers();
+    return options;
+  }
+};
+
+const GpuInfo kSmallCard{.name = "GTX 1650", .platform = "NVIDIA CUDA", .memory = 4_GiB};
+const GpuInfo kLargeCard{.name = "RTX 3090", .platform = "NVIDIA CUDA", .memory = 24_GiB};
+const GpuInfo kWithinTheProcessor{
+    .name = "UHD 770", .platform = "Intel", .memory = 48_GiB, .shares_memory = true};
+const GpuInfo kDriverOnTheProcessor{.name = "pthread-cpu",
+                                    .platform = "Portable Computing Language",
+                                    .memory = 64_GiB,
+                                    .is_processor = true,
+                                    .shares_memory = true};
+
+// Its name; "" where nothing is found, and then why.
+std::string FoundName(const CardOptions& options, std::string* why_none = nullptr) {
   std::string why;
-  const auto fails = [](std::span<const TensorType> types) {
-    EXPECT_EQ(types.size(), 1u);
-    return Result<TestedGpu>(Error(Code::kFailedPrecondition, "one wrong bit"));
-  };
-  const auto named = FindCard({.choice = "rtx", .open = fails}, planned.layouts, true, why);
+  const auto found = FindCard(options, PlannedCard().layouts, /*open=*/false, why);
+  if (why_none != nullptr) *why_none = why;
+  if (!found.ok()) return found.status().message();
+  return found->has_value() ? (*found)->info.name : "";
+}
+
+TEST(FindCardTest, AutoTakesTheLargestCardThatHasMemoryOfItsOwn) {
+  MachineForTest machine;
+  machine.devices = {kDriverOnTheProcessor, kSmallCard, kWithinTheProcessor, kLargeCard};
+  EXPECT_EQ(FoundName(machine.Asked("auto")), "RTX 3090");
+  machine.devices = {kLargeCard, kSmallCard};
+  EXPECT_EQ(FoundName(machine.Asked("auto")), "RTX 3090");
+  EXPECT_EQ(machine.opens, 0);
+}
+
+TEST(FindCardTest, AutoGoesOnWithoutWhereThereIsNoCardAndSaysWhy) {
+  std::string why;
+  MachineForTest machine;
+  for (const std::vector<GpuInfo>& devices : std::vector<std::vector<GpuInfo>>{
+           {}, {kDriverOnTheProcessor}, {kWithinTheProcessor, kDriverOnTheProcessor}}) {
+    machine.devices = devices;
+    EXPECT_EQ(FoundName(machine.Asked("auto"), &why), "");
+    EXPECT_EQ(why, "no driver has one with memory of its own");
+  }
+  machine.listing = Error(Code::kNotFound, "no OpenCL: its loader finds no driver");
+  EXPECT_EQ(FoundName(machine.Asked("auto"), &why), "");
+  EXPECT_EQ(why, "no OpenCL: its loader finds no driver");
+}
+
+TEST(FindCardTest, AutoAsksNoDriverWhereTheSystemHasNoDeviceFileOfACard) {
+  std::string why;
+  MachineForTest machine;
+  machine.has_device_file = false;
+  machine.devices = {kLargeCard};
+  EXPECT_EQ(FoundName(machine.Asked("auto"), &why), "");
+  EXPECT_EQ(why, "");
+  EXPECT_EQ(machine.lists, 0);
+  EXPECT_EQ(FoundName(machine.Asked("none")), "");
+  EXPECT_EQ(machine.lists, 0);
+  EXPECT_EQ(FoundName(machine.Asked("rtx")), "RTX 3090");  // whoever names one means it
+}
+
+TEST(FindCardTest, ANameTakesWhatItNamesAndTheLargestOfThose) {
+  MachineForTest machine;
+  machine.devices = {kDriverOnTheProcessor, kSmallCard, kWithinTheProcessor, kLargeCard};
+  EXPECT_EQ(FoundName(machine.Asked("gtx")), "GTX 1650");
+  EXPECT_EQ(FoundName(machine.Asked("nvidia")), "RTX 3090");
+  EXPECT_EQ(FoundName(machine.Asked("uhd")), "UHD 770");
+  EXPECT_EQ(FoundName(machine.Asked("portable")), "pthread-cpu");
+  EXPECT_THAT(FoundName(machine.Asked("arc")), HasSubstr("--gpu arc: no device is called 'arc'"));
+}
+
+TEST(FindCardTest, WhatWasAskedForByNameMustBeFitForUse) {
+  std::string why;
+  MachineForTest machine;
+  machine.devices = {kSmallCard, kLargeCard};
+  const ExpertLayouts layouts = PlannedCard().layouts;
+  const auto named = FindCard(machine.Asked("rtx"), layouts, true, why);
   EXPECT_EQ(named.status().message(), "--gpu rtx: one wrong bit");
-  const auto any = FindCard({.choice = "auto", .open = fails}, planned.layouts, true, why);
+  EXPECT_EQ(machine.opened_place, 1u);
+  const auto any = FindCard(machine.Asked("auto"), layouts, true, why);
   ASSERT_TRUE(any.ok());
   EXPECT_FALSE(any->has_value());
   EXPECT_EQ(why, "one wrong bit");
-  EXPECT_FALSE(FindCard({}, planned.layouts, true, why)->has_value());
-  EXPECT_FALSE(FindCard({.choice = "no such device"}, planned.layouts, true, why).ok());
+  EXPECT_FALSE(FindCard({}, layouts, true, why)->has_value());
+  EXPECT_FALSE(FindCard({.choice = "no such device"}, layouts, true, why).ok());
 }
 
 }  // namespace
