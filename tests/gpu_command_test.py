@@ -128,6 +128,22 @@ class GpuCommand(unittest.TestCase):
             auto = self.call("run", TINY, "--prompt", "a", "-n", 1, "--gpu", "auto", variables=variables)
             self.assertEqual(auto.returncode, 0, auto.stderr)
 
+    def test_a_driver_that_hangs_is_not_waited_for_forever_and_does_not_keep_the_program_from_ending(self):
+        if "TROUPE_HANGING_DRIVER" not in os.environ:
+            self.skipTest("ctest says where the driver is")
+        commands = [("list", ("run", TINY, "--prompt", "a", "--gpu", "pocl", *VRAM)),
+                    ("load", ("run", TINY, "--prompt", "a", "--gpu", "pocl", *VRAM)), ("load", ("probe", "--gpu", "auto"))]
+        started = [subprocess.Popen([TROUPE, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True,
+                                    env={**self.variables, "LD_LIBRARY_PATH": os.environ["TROUPE_HANGING_DRIVER"],
+                                         "TROUPE_HANGS_WHERE": where}) for where, arguments in commands]
+        said = [process.communicate(timeout=300) for process in started]
+        why = "which devices there are: its driver hangs, for 20.0 s so far\n"
+        for _, line in said[:2]:
+            self.assertEqual(line, "troupe: --gpu pocl: " + why)
+        self.assertIn("cards     none: " + why, said[2][0])
+        self.assertEqual([process.returncode for process in started], [1, 1, 0])
+
     def test_a_budget_of_a_card_without_a_card_is_one_line(self):
         done = self.call("run", TINY, "--prompt", "a", *VRAM)
         self.assertEqual(done.returncode, 1)

@@ -21,13 +21,17 @@ struct GpuFaults {
   std::atomic<int> work_left = -1;     // pieces of work that are taken; negative: any number
   std::atomic<bool> hangs = false;     // in place of failing
   std::atomic<int> buffers_left = -1;  // that it has room for
-  std::atomic<bool> gone = false;      // the device was let go of
+  std::atomic<bool> open_hangs = false, allocation_hangs = false;
+  std::atomic<int> gone = 0;  // devices that were let go of
 
-  bool WaitUntilGone() const {
-    for (int i = 0; i < 10'000 && !gone; ++i) {
+  static void HangIn(const std::atomic<bool>& call) {
+    while (call) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  bool WaitUntilGone(int devices = 1) const {
+    for (int i = 0; i < 60'000 && gone < devices; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    return gone;
+    return gone >= devices;
   }
 };
 
@@ -37,10 +41,11 @@ class FaultyGpu final : public ForwardingGpu {
       : ForwardingGpu(*sound), sound_(std::move(sound)), faults_(std::move(faults)) {}
   ~FaultyGpu() override {
     sound_.reset();
-    faults_->gone = true;
+    ++faults_->gone;
   }
 
   Result<std::unique_ptr<GpuBuffer>> Allocate(Bytes size) override {
+    GpuFaults::HangIn(faults_->allocation_hangs);
     if (faults_->buffers_left == 0) return Error(Code::kResourceExhausted, "the device is full");
     if (faults_->buffers_left > 0) --faults_->buffers_left;
     return ForwardingGpu::Allocate(size);
@@ -68,7 +73,7 @@ class FaultyGpu final : public ForwardingGpu {
       --faults_->work_left;
       return OkStatus();
     }
-    while (faults_->hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    GpuFaults::HangIn(faults_->hangs);
     return Error(Code::kUnavailable, "the device is gone");
   }
 

@@ -8,12 +8,18 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "base/tensor_type.h"
 #include "gpu/device.h"
 #include "gpu/kernels.h"
 
 namespace troupe {
+
+// That a driver is waited for: until it says which devices there are, and until one is open, for
+// which it compiles.
+inline constexpr Nanos kLongestGpuListing = 20'000'000'000;
+inline constexpr Nanos kLongestGpuOpening = 120'000'000'000;
 
 // Places in the list: for "auto" every card, and no driver that computes on the processor; for
 // "none" no device; else those with the text in their name or platform, in any case of letters.

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/mutex.h"
+#include "gpu/driver_call.h"
 
 namespace troupe {
 namespace {
@@ -268,6 +269,7 @@ GpuWorker::~GpuWorker() {
     thread_.join();
   } else {
     thread_.detach();
+    NoteHungDriver();
   }
 }
 

@@ -66,6 +66,7 @@ class CardEngineTest : public GpuTest {
                                 .list = [info] { return Result(std::vector<GpuInfo>{info}); },
                                 .open =
                                     [faults = faults_](std::size_t, auto types) {
+                                      faults->HangIn(faults->open_hangs);
                                       return Result(std::move(*OpenFaultyGpu(types, faults)));
                                     }},
                     .duty = duty_};
@@ -257,6 +258,34 @@ TEST_F(CardEngineTest, ACardThatHangsIsGivenUpAndChangesNoBit) {
   engine.reset();
   faults->hangs = false;
   EXPECT_TRUE(faults->WaitUntilGone());
+}
+
+TEST_F(CardEngineTest, ACardWhoseDriverHangsWhileItIsOpenedChangesNoBit) {
+  Write("tiny-qwen3moe", TensorType::kQ8_0);
+  const CardAnswers expected = Answer(*Engine::Open(path_, Plain(std::nullopt)).value());
+  EngineOptions options = WithCard(std::nullopt, 1000);
+  const std::shared_ptr<GpuFaults> faults = faults_;
+  const Nanos long_enough = std::exchange(options.card.longest_opening, 200'000'000);
+  std::vector<std::string> lines;
+  SetWarningSink([&](std::string_view line) { lines.emplace_back(line); });
+  // Where it is opened, and where memory of it is taken.
+  for (const bool where_memory_is_taken : {false, true}) {
+    (where_memory_is_taken ? faults->allocation_hangs : faults->open_hangs) = true;
+    options.card.choice = "the test's";
+    EXPECT_THAT(Engine::Open(path_, options).status().message(), HasSubstr("--gpu the test's: "));
+    EXPECT_THAT(lines, ElementsAre());
+    options.card.choice = "auto";
+    const auto engine = Engine::Open(path_, options).value();
+    EXPECT_FALSE(engine->card_report());
+    EXPECT_THAT(lines, ElementsAre(HasSubstr("its driver hangs, for 0.2 s so far; the processor "
+                                             "goes on alone, with the same answers")));
+    ExpectSameBits(Answer(*engine), expected);
+    lines.clear();
+    faults->open_hangs = faults->allocation_hangs = false;
+    EXPECT_TRUE(faults->WaitUntilGone(/*devices=*/where_memory_is_taken ? 4 : 2));
+  }
+  options.card.longest_opening = long_enough;
+  EXPECT_TRUE(Engine::Open(path_, options).value()->card_report());
 }
 
 TEST_F(CardEngineTest, WhatOthersHoldOfTheCardIsLeftToThem) {

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/log.h"
+#include "gpu/driver_call.h"
 
 namespace troupe {
 namespace {
@@ -155,6 +157,12 @@ Result<std::size_t> LargestChosen(const CardOptions& options, std::span<const Gp
                                    [&](std::size_t i) { return infos[i].memory.count(); });
 }
 
+// Of a card that nobody named: who did is given an error.
+void WarnOfHungDriver(const CardOptions& options, const Status& status) {
+  if (options.by_name() || status.code() != Code::kDeadlineExceeded) return;
+  LogWarning("no card: {}; the processor goes on alone, with the same answers", status.message());
+}
+
 }  // namespace
 
 Result<std::optional<FoundCard>> FindCard(const CardOptions& options, const ExpertLayouts& layouts,
@@ -165,19 +173,37 @@ Result<std::optional<FoundCard>> FindCard(const CardOptions& options, const Expe
     return std::optional<FoundCard>();
   }
   const auto find = [&]() -> Result<FoundCard> {
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<GpuInfo> infos, options.drivers.list());
+    TROUPE_ASSIGN_OR_RETURN(
+        const std::vector<GpuInfo> infos,
+        CallWithin(options.longest_listing, "which devices there are", options.drivers.list));
     TROUPE_ASSIGN_OR_RETURN(const std::size_t place, LargestChosen(options, infos));
     FoundCard found{.info = infos[place]};
-    if (open) {
-      TROUPE_ASSIGN_OR_RETURN(found.gpu, options.drivers.open(place, TypesIn(layouts)));
-    }
+    if (!open) return found;
+    TROUPE_ASSIGN_OR_RETURN(
+        found.gpu, CallWithin(options.longest_opening, found.info.name,
+                              [place, open_at = options.drivers.open, types = TypesIn(layouts)] {
+                                return open_at(place, types);
+                              }));
     return found;
   };
   Result<FoundCard> found = find();
   if (found.ok()) return std::optional<FoundCard>(*std::move(found));
   if (options.by_name()) return Status(found.status()).WithContext("--gpu " + options.choice);
   why = found.status().message();
+  WarnOfHungDriver(options, found.status());
   return std::optional<FoundCard>();
+}
+
+Result<std::unique_ptr<GpuWorker>> StartCard(TestedGpu gpu, const GpuWorkerShape& shape,
+                                             const CardOptions& options) {
+  const std::string name = gpu.device->info().name;
+  auto given = std::make_shared<TestedGpu>(std::move(gpu));
+  auto worker =
+      CallWithin(options.longest_opening, name, [given, shape, longest = options.longest] {
+        return GpuWorker::Create(std::move(*given), shape, longest);
+      });
+  if (!worker.ok()) WarnOfHungDriver(options, worker.status());
+  return worker;
 }
 
 }  // namespace troupe

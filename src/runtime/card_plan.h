@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,6 +29,7 @@ struct CardOptions {
   std::string choice = "none";     // as ChooseGpus takes it
   std::optional<Bytes> memory;     // of the device that is used; absent: most of it
   Nanos longest = 20'000'000'000;  // that an answer of the device is waited for
+  Nanos longest_listing = kLongestGpuListing, longest_opening = kLongestGpuOpening;
   GpuDrivers drivers = DriversOfThisMachine();
   CardDuty duty = CardDuty::kByCosts;
 
@@ -86,8 +88,12 @@ GpuWorkerShape ShapeFor(const CardPlan& plan, const ModelConfig& config, std::ui
 std::string Describe(const CardPlan& plan);
 
 // The device that was asked for, opened and tested where `open`. Nothing: `auto` finds no card
-// here; `why` then says so if a card may be here all the same.
+// here; `why` then says so if a card may be here all the same, and a warning if its driver hangs.
 Result<std::optional<FoundCard>> FindCard(const CardOptions& options, const ExpertLayouts& layouts,
                                           bool open, std::string& why);
+
+// The device at work, with room for what it is to hold; the same warning.
+Result<std::unique_ptr<GpuWorker>> StartCard(TestedGpu gpu, const GpuWorkerShape& shape,
+                                             const CardOptions& options);
 
 }  // namespace troupe

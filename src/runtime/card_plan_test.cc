@@ -3,14 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
+#include "base/log.h"
 #include "base/rng.h"
 #include "quant/random_rows.h"
 
 namespace troupe {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr std::uint32_t kCardWidth = 64, kCardFf = 96, kCardExperts = 8;
@@ -130,28 +135,43 @@ struct MachineForTest {
   bool has_device_file = true;
   std::vector<GpuInfo> devices;
   Status listing, opening = Error(Code::kFailedPrecondition, "one wrong bit");
-  int lists = 0, opens = 0;
-  std::size_t opened_place = 0;
+  std::atomic<bool> list_hangs = false, open_hangs = false;
+  std::atomic<int> lists = 0, opens = 0, ended = 0;
+  std::atomic<std::size_t> opened_place = 0;
 
+  // Once a call counts as ended it needs nothing of this any more.
   GpuDrivers Drivers() {
-    return {
-        .may_have_card = [this] { return has_device_file; },
-        .list = [this]() -> Result<std::vector<GpuInfo>> {
-          ++lists;
-          if (!listing.ok()) return listing;
-          return devices;
-        },
-        .open = [this](std::size_t place, std::span<const TensorType> types) -> Result<TestedGpu> {
-          EXPECT_EQ(types.size(), 1u);
-          ++opens;
-          opened_place = place;
-          return opening;
-        }};
+    return {.may_have_card = [this] { return has_device_file; },
+            .list =
+                [this] {
+                  ++lists;
+                  const Result<std::vector<GpuInfo>> said =
+                      listing.ok() ? Result<std::vector<GpuInfo>>(devices) : listing;
+                  End(list_hangs);
+                  return said;
+                },
+            .open =
+                [this](std::size_t place, std::span<const TensorType> types) {
+                  EXPECT_EQ(types.size(), 1u);
+                  ++opens;
+                  opened_place = place;
+                  const Status why = opening;
+                  End(open_hangs);
+                  return Result<TestedGpu>(why);
+                }};
+  }
+  void End(const std::atomic<bool>& hangs) {
+    while (hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ++ended;
   }
   CardOptions Asked(std::string choice) {
     CardOptions options{.choice = std::move(choice)};
     options.drivers = Drivers();
     return options;
+  }
+  void StopHanging(int calls) {
+    list_hangs = open_hangs = false;
+    while (ended < calls) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 };
 
@@ -234,6 +254,47 @@ TEST(FindCardTest, WhatWasAskedForByNameMustBeFitForUse) {
   EXPECT_EQ(why, "one wrong bit");
   EXPECT_FALSE(FindCard({}, layouts, true, why)->has_value());
   EXPECT_FALSE(FindCard({.choice = "no such device"}, layouts, true, why).ok());
+}
+
+constexpr Nanos kSoon = 20'000'000;
+
+TEST(FindCardTest, ADriverThatHangsWhereItListsItsDevicesIsNotWaitedForLonger) {
+  std::vector<std::string> lines;
+  SetWarningSink([&](std::string_view line) { lines.emplace_back(line); });
+  MachineForTest machine;
+  machine.list_hangs = true;
+  CardOptions options = machine.Asked("auto");
+  options.longest_listing = kSoon;
+  std::string why;
+  EXPECT_EQ(FoundName(options, &why), "");
+  EXPECT_EQ(why, "which devices there are: its driver hangs, for 0.0 s so far");
+  EXPECT_THAT(lines, ElementsAre("no card: " + why +
+                                 "; the processor goes on alone, with the same answers"));
+  options.choice = "rtx";
+  EXPECT_EQ(FoundName(options), "--gpu rtx: " + why);
+  EXPECT_EQ(lines.size(), 1u);
+  machine.StopHanging(/*calls=*/2);
+  SetWarningSink({});
+}
+
+TEST(FindCardTest, ADriverThatHangsWhereACardIsOpenedIsNotWaitedForLonger) {
+  std::vector<std::string> lines;
+  SetWarningSink([&](std::string_view line) { lines.emplace_back(line); });
+  MachineForTest machine;
+  machine.devices = {kLargeCard};
+  machine.open_hangs = true;
+  CardOptions options = machine.Asked("auto");
+  options.longest_opening = kSoon;
+  const ExpertLayouts layouts = PlannedCard().layouts;
+  std::string why;
+  EXPECT_FALSE(FindCard(options, layouts, true, why)->has_value());
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("no card: RTX 3090: its driver hangs")));
+  options.choice = "rtx";
+  EXPECT_EQ(FindCard(options, layouts, true, why).status().message(),
+            "--gpu rtx: RTX 3090: its driver hangs, for 0.0 s so far");
+  EXPECT_EQ(lines.size(), 1u);
+  machine.StopHanging(/*calls=*/4);
+  SetWarningSink({});
 }
 
 }  // namespace

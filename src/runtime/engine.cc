@@ -173,8 +173,7 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
 
 Status Engine::OpenCard(TestedGpu gpu, const CardOptions& options) {
   const GpuWorkerShape shape = ShapeFor(*plan_.card, *config_, plan_.memory.chunk);
-  Result<std::unique_ptr<GpuWorker>> worker =
-      GpuWorker::Create(std::move(gpu), shape, options.longest);
+  Result<std::unique_ptr<GpuWorker>> worker = StartCard(std::move(gpu), shape, options);
   if (!worker.ok()) {
     if (options.by_name()) return Status(worker.status()).WithContext("--gpu " + options.choice);
     plan_.notes.push_back("no card: " + worker.status().message());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "gpu/driver_call.h"
 #include "gpu/opencl.h"
 #include "gpu/usable_gpu.h"
 
@@ -22,9 +23,15 @@ std::vector<TensorType> TypesIn(std::span<const GpuExpertShape> shapes) {
   return types;
 }
 
+Result<std::vector<GpuInfo>> ListDevices() {
+  return CallWithin(kLongestGpuListing, "which devices there are", ListOpenClDevices);
+}
+
 Status Measure(std::size_t place, std::span<const GpuExpertShape> shapes, GpuFigures& figures) {
   const MonotonicClock clock;
-  const Result<TestedGpu> gpu = OpenTestedGpu(place, TypesIn(shapes));
+  const Result<TestedGpu> gpu =
+      CallWithin(kLongestGpuOpening, figures.info.name,
+                 [place, types = TypesIn(shapes)] { return OpenTestedGpu(place, types); });
   if (gpu.ok()) figures.same_bytes = true;
   if (gpu.status().code() == Code::kFailedPrecondition) figures.same_bytes = false;
   TROUPE_RETURN_IF_ERROR(gpu.status());
@@ -54,13 +61,13 @@ std::string WhatWasFound(const GpuFigures& figures) {
 
 Status CheckGpuChoice(const std::string& choice) {
   if (choice == "auto" || choice == "none") return OkStatus();
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<GpuInfo> infos, ListOpenClDevices());
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<GpuInfo> infos, ListDevices());
   return ChooseGpus(infos, choice).status();
 }
 
 FoundGpus FiguresOfGpus(const std::string& choice, std::span<const GpuExpertShape> shapes) {
   if (choice == "none") return {};
-  const auto infos = ListOpenClDevices();
+  const auto infos = ListDevices();
   if (!infos.ok()) return {.why_none = infos.status()};
   const auto chosen = ChooseGpus(*infos, choice);
   if (!chosen.ok()) return {.why_none = chosen.status()};

@@ -21,6 +21,7 @@
 
 #include "base/log.h"
 #include "base/printable.h"
+#include "gpu/driver_call.h"
 #include "kernels/target.h"
 #include "machine/program_files.h"
 #include "troupe/commands.h"
@@ -208,5 +209,10 @@ int Main(std::vector<std::string> arguments) {
 }  // namespace troupe
 
 int main(int argc, char** argv) {
-  return troupe::Main(std::vector<std::string>(argv + 1, argv + argc));
+  const int code = troupe::Main(std::vector<std::string>(argv + 1, argv + argc));
+  if (troupe::DriverHasHung()) {  // what it does at an ordinary end may wait for ever
+    std::fflush(nullptr);
+    std::_Exit(code);
+  }
+  return code;
 }
