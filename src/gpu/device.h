@@ -32,6 +32,7 @@ struct GpuInfo {
   bool is_processor = false;
   // Its memory is the machine's own, as a graphics unit's within the processor.
   bool shares_memory = false;
+  bool has_doubles = false;  // rounded as IEEE says
 };
 
 enum class GpuLane : std::uint8_t { kCompute, kDemand, kPrefetch };  // the last two: copies

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
+#include "base/exact_exp.h"
+#include "base/exact_log.h"
 #include "gpu/kernel_text.h"
 #include "quant/block_formats.h"
 #include "quant/book_codes.h"
@@ -76,9 +79,21 @@ void DefineBlock(std::string& text) {
   DefineWord(text, "OFFSET", fmt::format("{}", offset));
 }
 
-std::string Complete(std::string constants) {
+void DefineDouble(std::string& text, std::string_view name, double value) {
+  DefineWord(text, name, fmt::format("({:a})", value));
+}
+template <std::size_t kCount>
+void DefineDoubles(std::string& text, std::string_view name,
+                   const std::array<double, kCount>& values) {
+  std::string list;
+  for (const double value : values) list += fmt::format("{:a}, ", value);
+  DefineWord(text, fmt::format("{}_COEFFICIENTS", name), list);
+  DefineCount(text, fmt::format("{}_COUNT", name), kCount);
+}
+
+std::string Complete(std::string constants, std::string_view kernels = kExactKernelsText) {
   constants += kOpenClNamesText;
-  constants += kExactKernelsText;
+  constants += kernels;
   return constants;
 }
 
@@ -120,6 +135,35 @@ GpuSource CommonSource() {
   DefineCount(text, "FORM_SILU", static_cast<std::size_t>(GateForm::kSilu));
   DefineCount(text, "FORM_GELU", static_cast<std::size_t>(GateForm::kGelu));
   return {.name = "common", .text = Complete(std::move(text))};
+}
+
+GpuSource BuddySource() {
+  using E = ExactExpNumbers;
+  using L = ExactLogNumbers;
+  std::string text;
+  DefineWord(text, "WITH_DOUBLES", "1");
+  DefineCount(text, "BUDDY_ITEMS", kGpuBuddyItems);
+  DefineCount(text, "BUDDY_EXPERTS", kGpuBuddyExperts);
+  DefineDouble(text, "EXP64_LEAST", E::kLeast);
+  DefineDouble(text, "EXP64_LOG2E", E::kLog2E);
+  DefineDouble(text, "EXP64_LN2_HIGH", E::kLn2High);
+  DefineDouble(text, "EXP64_LN2_LOW", E::kLn2Low);
+  DefineDoubles(text, "EXP64", E::kCoefficients);
+  DefineDouble(text, "LOG64_ROOT_OF_TWO", L::kRootOfTwo);
+  DefineDouble(text, "LOG64_LN2_HIGH", L::kLn2High);
+  DefineDouble(text, "LOG64_LN2_LOW", L::kLn2Low);
+  DefineDoubles(text, "LOG64", L::kCoefficients);
+  const auto count = [&text](std::string_view name, GpuBuddyCount place) {
+    DefineCount(text, name, static_cast<std::size_t>(place));
+  };
+  count("BETA_CLOSED", GpuBuddyCount::kBetaClosed);
+  count("TAU_CLOSED", GpuBuddyCount::kTauClosed);
+  count("GAMMA_CLOSED", GpuBuddyCount::kGammaClosed);
+  count("RHO_CLOSED", GpuBuddyCount::kRhoClosed);
+  count("NO_LIST", GpuBuddyCount::kNoList);
+  count("NONE_RESIDENT", GpuBuddyCount::kNoneResident);
+  count("SUBSTITUTED", GpuBuddyCount::kSubstituted);
+  return {.name = "buddies", .text = Complete(std::move(text), kBuddiesText)};
 }
 
 }  // namespace troupe

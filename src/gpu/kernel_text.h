@@ -7,5 +7,6 @@ namespace troupe {
 
 extern const std::string_view kOpenClNamesText;   // names_opencl.cl
 extern const std::string_view kExactKernelsText;  // exact_kernels.cl
+extern const std::string_view kBuddiesText;       // buddies.cl
 
 }  // namespace troupe

@@ -15,3 +15,14 @@
 #define BITS_OF(number) as_uint(number)
 #define FMA(a, b, c) fma(a, b, c)
 #define NEAREST(x) rint(x)
+#define COUNT_OF_BITS(word) popcount(word)
+#define COUNT(counter) ((void)atomic_inc((volatile __global uint*)(counter)))
+#define LOCAL_OR(word, bits) ((void)atomic_or((volatile __local uint*)(word), bits))
+// What was there; it is `to` now if that was `from`.
+#define LOCAL_SWAP(word, from, to) atomic_cmpxchg((volatile __local uint*)(word), from, to)
+
+#ifdef WITH_DOUBLES
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#define DOUBLE_OF(bits) as_double(bits)
+#define BITS_OF_DOUBLE(number) as_ulong(number)
+#endif

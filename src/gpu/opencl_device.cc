@@ -14,6 +14,8 @@ constexpr const char* kBuildOptions = "-cl-std=CL1.2 -cl-fp32-correctly-rounded-
 constexpr cl_device_fp_config kNeededFloats = CL_FP_DENORM | CL_FP_INF_NAN |
                                               CL_FP_ROUND_TO_NEAREST | CL_FP_FMA |
                                               CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
+constexpr cl_device_fp_config kNeededDoubles =
+    CL_FP_DENORM | CL_FP_INF_NAN | CL_FP_ROUND_TO_NEAREST | CL_FP_FMA;
 
 // What OpenCL made, given back when nobody has it.
 template <typename Object>
@@ -334,6 +336,8 @@ FoundDevice Describe(const OpenClApi& api, cl_platform_id platform, cl_device_id
   found.info.memory = Bytes(PropertyOf<cl_ulong>(api, id, CL_DEVICE_GLOBAL_MEM_SIZE));
   found.info.largest_buffer = Bytes(PropertyOf<cl_ulong>(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE));
   found.info.shares_memory = PropertyOf<cl_bool>(api, id, CL_DEVICE_HOST_UNIFIED_MEMORY) == CL_TRUE;
+  const auto doubles = PropertyOf<cl_device_fp_config>(api, id, CL_DEVICE_DOUBLE_FP_CONFIG);
+  found.info.has_doubles = (doubles & kNeededDoubles) == kNeededDoubles;
   found.info.is_processor =
       (PropertyOf<cl_device_type>(api, id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
   return found;

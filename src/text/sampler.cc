@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/exact_exp.h"
 #include "base/rng.h"
-#include "text/exact_exp.h"
 
 namespace troupe {
 namespace {

@@ -8,9 +8,9 @@
 #include <numeric>
 #include <set>
 
+#include "base/exact_exp.h"
 #include "base/rng.h"
 #include "testing/test_seed.h"
-#include "text/exact_exp.h"
 #include "text/token_set.h"
 
 namespace troupe {

@@ -18,7 +18,8 @@ struct TokenEvenness {
 };
 
 // Of the weights' shares; a temperature above 1 evens them out first, as it would the logits of a
-// softmax router.
+// softmax router. The same bits on every machine: a gate that compares them opens for the same
+// tokens, on a device too (gpu/buddies.cl).
 TokenEvenness EvennessOf(std::span<const ExpertChoice> chosen, double temperature = 1);
 
 // The entropies of a layer's tokens in 1024 steps.

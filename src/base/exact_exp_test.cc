@@ -1,4 +1,4 @@
-#include "text/exact_exp.h"
+#include "base/exact_exp.h"
 
 #include <gtest/gtest.h>
 
