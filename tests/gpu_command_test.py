@@ -94,10 +94,25 @@ class GpuCommand(unittest.TestCase):
                 server.ask("/v1/completions", {"prompt": "The kernel", "max_tokens": length, "ignore_eos": True})
                 if server.metric("troupe_card_rows_total") > 0:
                     break
-            for series in ("troupe_card_rows_total", "troupe_card_copies_total", "troupe_card_vram_bytes",
+            self.check_live(server)
+            for series in ("troupe_card_rows_total", "troupe_card_copies_total", "troupe_card_vram_bytes", 'troupe_card_slots{state="held"}',
                            'troupe_tier_expert_asks_total{tier="card"}', 'troupe_experts{which="in_card"}'):
                 self.assertGreater(server.metric(series), 0, series)
             self.assertEqual(server.metric("troupe_card_failures_total"), 0)
+
+    def check_live(self, server):
+        """The card in the events of the live page: what /metrics tells of it."""
+        with server.open("/live") as response:
+            for line in response:
+                if line.startswith(b"data: ") and b'"card"' in line:
+                    break
+        card = json.loads(line.removeprefix(b"data: "))["card"]
+        self.assertEqual((card["name"], card["failed"]), (self.device, False))
+        held, free = (server.metric(f'troupe_card_slots{{state="{state}"}}') for state in ("held", "free"))
+        self.assertEqual((card["held"], card["slots"], card["bytes"]), (held, held + free, server.metric("troupe_card_vram_bytes")))
+        for name, series in (("rows", "troupe_card_rows_total"), ("copies", "troupe_card_copies_total"),
+                             ("hits", 'troupe_tier_expert_asks_total{tier="card"}')):
+            self.assertEqual(card[name], server.metric(series))
 
     def test_a_budget_that_holds_no_two_experts_is_refused_with_what_is_needed(self):
         self.needs_device()

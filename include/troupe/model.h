@@ -85,6 +85,7 @@ struct Metrics {
   PrefixCacheUse prefix_cache;
   KvPages kv_pages;
   ExpertUsage experts;
+  CardState card;
 };
 
 // Called with each piece of an answer, in order. False or an exception cancels, and it is not

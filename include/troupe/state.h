@@ -4,7 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
+
+#include "troupe/bytes.h"
 
 namespace troupe {
 
@@ -40,6 +43,14 @@ struct ExpertMap {
   // The share of the last tokens (some 64) that chose the expert, 0 to 1. Counting begins with the
   // first look at a model's state, and stops some time after the last.
   std::vector<float> heat;
+};
+
+// A card whose memory holds experts, too, as of the last pass.
+struct CardState {
+  std::string name;  // empty: there is no card
+  std::uint32_t slots = 0;
+  std::uint32_t held = 0;  // slots that hold an expert
+  Bytes memory;            // that is taken of the card
 };
 
 struct ModelState {

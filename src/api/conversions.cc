@@ -281,7 +281,8 @@ Metrics ToMetrics(const BatchCounters& counters) {
                            .kept_tokens = counters.prefix_cache.kept,
                            .most_tokens = counters.prefix_cache.most},
           .kv_pages = ToKvPages(counters.prefix_cache),
-          .experts = counters.experts};
+          .experts = counters.experts,
+          .card = counters.card};
 }
 
 }  // namespace troupe

@@ -80,6 +80,17 @@ TEST_F(Conversions, EveryPageOfTheKvCacheIsFreeHeldOrKept) {
   EXPECT_EQ(pages.tokens_each, 256u);
 }
 
+TEST_F(Conversions, MetricsTellTheCardOfTheLastPass) {
+  BatchCounters counters;
+  EXPECT_EQ(ToMetrics(counters).card.name, "");
+  counters.card = {.name = "a card", .slots = 9, .held = 7, .memory = 3_MiB};
+  const CardState card = ToMetrics(counters).card;
+  EXPECT_EQ(card.name, "a card");
+  EXPECT_EQ(card.slots, 9u);
+  EXPECT_EQ(card.held, 7u);
+  EXPECT_EQ(card.memory, 3_MiB);
+}
+
 TEST_F(Conversions, ATimeoutIsADeadlineAndNeverWraps) {
   EXPECT_FALSE(Convert({.prompt = "a"})->deadline.has_value());
   EXPECT_EQ(Convert({.prompt = "a", .timeout = std::chrono::nanoseconds(5)})->deadline, 1005);

@@ -74,6 +74,7 @@ struct BatchCounters {
   RowSpeed exact_speed;        // of passes whose rows were all answered exactly
   double request_seconds = 0;  // as BatchLoop::request_seconds
   PrefixCacheState prefix_cache;
+  CardState card;
 };
 
 struct EndedRequest {

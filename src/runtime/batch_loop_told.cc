@@ -17,6 +17,7 @@ BatchCounters BatchLoop::counters() const {
   counters.request_seconds = request_seconds_;
   counters.prefix_cache = runner_.prefix_cache();
   counters.experts.layers = runner_.layer_hits();  // requests' shares do not tell layers apart
+  counters.card = runner_.card();
   return counters;
 }
 

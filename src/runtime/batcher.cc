@@ -24,7 +24,9 @@ Batcher::Batcher(PassRunner& runner, const Tokenizer& tokenizer, const Clock& cl
       loop_(runner, tokenizer, clock, options.limits, options.drafters),
       sequences_(runner.limits().sequences),
       most_requests_(sequences_ + options.queue),
-      state_(std::make_shared<const ModelState>()) {}
+      state_(std::make_shared<const ModelState>()) {
+  counters_.card = runner.card();
+}
 
 Result<std::unique_ptr<Batcher>> Batcher::Create(PassRunner& runner, const Tokenizer& tokenizer,
                                                  const Clock& clock,

@@ -276,6 +276,15 @@ std::span<const float> EngineRunner::Logits(SequenceId sequence) const {
   return sessions_[sequence]->session.logits();
 }
 
+CardState EngineRunner::card() const {
+  std::optional<CardReport> report = engine_.card_report();
+  if (!report) return {};
+  return {.name = std::move(report->name),
+          .slots = report->slots,
+          .held = report->held,
+          .memory = report->memory};
+}
+
 ExpertMap EngineRunner::LookAtExperts() {
   const ModelConfig& config = engine_.config();
   const TopExpertsParams& routing = config.moe.routing;

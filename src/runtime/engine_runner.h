@@ -54,6 +54,7 @@ class EngineRunner final : public PassRunner {
   std::span<const RowsCost> costs() const override { return costs_; }
   PrefixCacheState prefix_cache() const override;
   std::vector<LayerHits> layer_hits() const override { return engine_.expert_usage().layers; }
+  CardState card() const override;
   // What exact requests have left, from a file and to it (kept_prefixes.h), while no request is
   // under way: the first before any, with an empty cache. kFailedPrecondition: the model was opened
   // without a prefix cache.

@@ -143,6 +143,8 @@ class PassRunner {
   // memory.
   virtual std::vector<LayerHits> layer_hits() const { return {}; }
 
+  virtual CardState card() const { return {}; }
+
   // Where the experts are between two passes, for those who watch: nobody need ask. Empty if there
   // are none.
   virtual ExpertMap LookAtExperts() { return {}; }

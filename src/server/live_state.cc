@@ -63,6 +63,15 @@ Json TimesJson(const RecentTimes::Percentiles& times) {
   return {{"count", times.count}, {"p50", times.p50}, {"p99", times.p99}};
 }
 
+// Null: there is none.
+Json CardJson(const CardState& card, const ExpertUsage& used) {
+  if (card.name.empty()) return nullptr;
+  return {{"name", card.name},          {"slots", card.slots},
+          {"held", card.held},          {"bytes", card.memory.count()},
+          {"hits", used.card_hits},     {"rows", used.card_rows},
+          {"copies", used.card_copies}, {"failed", used.card_failures > 0}};
+}
+
 Json RequestsJson(const std::vector<RequestState>& requests) {
   Json list = Json::Array();
   for (const RequestState& request : requests) {
@@ -137,6 +146,7 @@ std::string LiveState(const Metrics& metrics, const ModelState& state, const Liv
                             {"not_exact", used.NotExact()}}},
               {"first_token", TimesJson(times.first_token)},
               {"between_tokens", TimesJson(times.between_tokens)},
+              {"card", CardJson(metrics.card, used)},
               {"requests", RequestsJson(state.requests)},
               {"experts", Json{{"first_layer", map.first_layer},
                                {"layers", map.layers},

@@ -1,6 +1,6 @@
 #include "server/live_state.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "base/json.h"
 
@@ -63,6 +63,22 @@ TEST(LiveState, TellsRequestsAndSums) {
   EXPECT_EQ(told.Find("between_tokens")->Dump(), R"({"count":3,"p50":0.1,"p99":0.4})");
   EXPECT_EQ(told.Find("requests")->Dump(),
             R"([{"id":5,"stage":"reading","prompt":900,"read":256,"generated":0,"seconds":2.5}])");
+}
+
+TEST(LiveState, TellsACardWithWhatItHoldsAndHasDone) {
+  Metrics metrics;
+  EXPECT_TRUE(Json::Parse(LiveState(metrics, {}, {}))->Find("card")->IsNull());
+  metrics.card = {.name = "RTX 3060", .slots = 40, .held = 31, .memory = Bytes(5000)};
+  metrics.experts.card_hits = 6;
+  metrics.experts.card_rows = 7;
+  metrics.experts.card_copies = 33;
+  const auto told = [&metrics] {
+    return Json::Parse(LiveState(metrics, {}, {}))->Find("card")->Dump();
+  };
+  EXPECT_EQ(told(), R"({"name":"RTX 3060","slots":40,"held":31,"bytes":5000,"hits":6,"rows":7,)"
+                    R"("copies":33,"failed":false})");
+  metrics.experts.card_failures = 1;
+  EXPECT_THAT(told(), testing::HasSubstr(R"("failed":true)"));
 }
 
 TEST(LiveState, AModelWithoutExpertsHasAnEmptyMap) {

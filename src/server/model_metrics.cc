@@ -134,7 +134,7 @@ void AddForesight(const Foresight& foresight, MetricFamilies& families) {
       [](const ForesightFrom& from) { return std::pair(from.came_true, from.guesses); });
 }
 
-void AddCard(const ExpertUsage& experts, MetricFamilies& families) {
+void AddCard(const ExpertUsage& experts, const CardState& card, MetricFamilies& families) {
   families.Counter("troupe_card_rows_total", "Rows of experts that a card answered",
                    experts.card_rows);
   families.Counter("troupe_card_copies_total", "Experts copied into a card's memory",
@@ -142,6 +142,9 @@ void AddCard(const ExpertUsage& experts, MetricFamilies& families) {
   families.Counter("troupe_card_failures_total",
                    "Cards that failed or hung, after which the processor goes on alone",
                    experts.card_failures);
+  constexpr auto kSlots = "Slots of a card's memory for experts, by whether they hold one";
+  families.Gauge("troupe_card_slots", kSlots, card.held, {{"state", "held"}});
+  families.Gauge("troupe_card_slots", kSlots, card.slots - card.held, {{"state", "free"}});
 }
 
 void AddReads(const ExpertUsage& experts, MetricFamilies& families) {
@@ -214,7 +217,7 @@ void AddModelMetrics(const Metrics& model, const Plan& plan, std::size_t parked,
                      MetricFamilies& families) {
   AddModel(model, parked, families);
   AddAsks(model.experts, families);
-  AddCard(model.experts, families);
+  AddCard(model.experts, model.card, families);
   AddReads(model.experts, families);
   AddPlan(plan, families);
 }

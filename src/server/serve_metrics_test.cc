@@ -194,8 +194,10 @@ TEST_F(ServeMetricsTest, WhatACardDidIsTold) {
   model_.experts.card_rows = 5;
   model_.experts.card_copies = 6;
   model_.experts.card_failures = 1;
+  model_.card = {.name = "a card", .slots = 9, .held = 7};
   for (const char* line :
        {"troupe_card_rows_total 5", "troupe_card_copies_total 6", "troupe_card_failures_total 1",
+        R"(troupe_card_slots{state="held"} 7)", R"(troupe_card_slots{state="free"} 2)",
         "troupe_card_vram_bytes 0", R"(troupe_experts{which="in_card"} 0)"}) {
     ExpectLine(line);
   }

@@ -4,6 +4,7 @@ import {test} from 'node:test';
 import {bytesText, costText, countText, percentText, shortNumber, timeText} from '../../src/server/page/format.mjs';
 import {History, timeSplit} from '../../src/server/page/rates.mjs';
 import {linePath} from '../../src/server/page/charts.mjs';
+import {answersText, slotParts} from '../../src/server/page/card.mjs';
 
 test('numbers have three digits at most', () => {
   assert.deepEqual([0, 0.5, 1.234, 12.34, 99.94, 99.96, 123.4, 12345].map(shortNumber), ['0', '0.5', '1.23', '12.3', '99.9', '100', '123', '12,345']);
@@ -104,4 +105,17 @@ test('the course of a rate reaches as far back as it is shown', () => {
 test('a line goes from its oldest point to the right edge', () => {
   assert.equal(linePath([{ago: 60, rate: 0}, {ago: 30, rate: 5}, {ago: 0, rate: 10}], 60, 10, 240, 48), 'M0.0 48.0L120.0 25.0L240.0 2.0');
   assert.equal(linePath([], 60, 10, 240, 48), '');
+});
+
+test('slots of a card are shown by whether they hold an expert', () => {
+  assert.deepEqual(slotParts({slots: 40, held: 30}).map(({name, size, text}) => [name, size, text]),
+                   [['hold an expert', 30, '30 · 75.0 %'], ['free', 10, '10 · 25.0 %']]);
+  assert.deepEqual(slotParts({slots: 0, held: 0}).map(({text}) => text), ['0 · 0 %', '0 · 0 %']);
+});
+
+test('what a card did is a line that says when it has failed', () => {
+  const card = {rows: 1200, hits: 1, copies: 33, failed: false};
+  assert.equal(answersText(card, 0), '1,200 rows of experts answered · 1 ask found the expert there · 33 experts copied in');
+  assert.equal(answersText(card, 12.34), '1,200 rows of experts answered · 12.3 a second now · 1 ask found the expert there · 33 experts copied in');
+  assert.match(answersText({...card, failed: true}, 0), / · it has failed: the processor goes on alone, with the same answers$/);
 });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import {after, afterEach, before, test} from 'node:test';
 import {layerRows, mapGeometry} from '../../src/server/page/expert_map.mjs';
-import {answered, ask, closePage, openBench, openPage, setSettings, startServer, stateOf, takePicture, work} from './serving.mjs';
+import {answered, ask, checkAccess, closePage, openBench, openPage, setSettings, startServer, stateOf, takePicture, work} from './serving.mjs';
 
 let bench;
 before(async () => bench = await openBench());
@@ -107,13 +107,7 @@ test('each place of an expert has the colour that the legend gives it, loading o
   const map = {first_layer: 0, layers: 4, experts: 8, places: ['00001111', '22222222', '33333333', '01230123'],
                heat: ['00000000', '00000000', 'ffffffff', 'ffffffff']};
   for (const colorScheme of ['dark', 'light']) {
-    const page = await openPage(bench.browser, 'about:blank', {colorScheme});
-    await page.addInitScript((text) => {
-      const fetched = window.fetch;
-      window.fetch = (path, ...more) => path !== 'live' ? fetched(path, ...more) : Promise.resolve(
-          new Response(new ReadableStream({start: (stream) => stream.enqueue(new TextEncoder().encode(text))})));
-    }, `event: facts\ndata: ${JSON.stringify(facts)}\n\nevent: state\ndata: ${JSON.stringify({...state, experts: map})}\n\n`);
-    await page.goto(bench.address);
+    const page = await openPageOf([['facts', facts], ['state', {...state, experts: map}]], {colorScheme});
     await page.getByText('20 of 32 in memory').waitFor();
     await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
     const named = await page.evaluate(() => Object.fromEntries(['map-absent', 'map-load', 'heat-0', 'heat-4'].map((name) => {
@@ -138,6 +132,44 @@ test('each place of an expert has the colour that the legend gives it, loading o
     await takePicture(page, `map-places-${colorScheme}`);
     await closePage(page);
   }
+});
+
+// What a page shows of these events in place of the server's own.
+async function openPageOf(events, options) {
+  const page = await openPage(bench.browser, 'about:blank', options);
+  await page.addInitScript((text) => {
+    const fetched = window.fetch;
+    window.fetch = (path, ...more) => path !== 'live' ? fetched(path, ...more) : Promise.resolve(
+        new Response(new ReadableStream({start: (stream) => stream.enqueue(new TextEncoder().encode(text))})));
+  }, events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join(''));
+  await page.goto(bench.address);
+  return page;
+}
+
+test('a card is a row of its own, with its slots and what it did; without one there is none', async () => {
+  const {facts, state} = await stateOf(bench.address);
+  assert.equal(state.card, null);
+  const card = {name: 'RTX 3060', slots: 40, held: 30, bytes: 3 << 30, hits: 11, rows: 100, copies: 33, failed: false};
+  for (const colorScheme of ['dark', 'light']) {
+    const page = await openPageOf([['facts', facts], ['state', {...state, seconds: 100, card}],
+                                   ['state', {...state, seconds: 102, card: {...card, rows: 160}}]], {colorScheme});
+    await page.getByText('160 rows of experts answered · 30 a second now · 11 asks found the expert there · 33 experts copied in').waitFor();
+    assert.equal(await page.locator('#card-note').textContent(), 'RTX 3060 · 3 GiB of its memory');
+    assert.deepEqual(await page.locator('#card-legend .value').allTextContents(), ['30 · 75.0 %', '10 · 25.0 %']);
+    const widths = await page.locator('#card-stack span').evaluateAll((bars) => bars.map((bar) => bar.getBoundingClientRect().width));
+    assert.ok(Math.abs(widths[0] / widths[1] - 3) < 0.1, `${widths}`);
+    await checkAccess(page, `a card, ${colorScheme}`);
+    await takePicture(page, `card-${colorScheme}`);
+    await closePage(page);
+  }
+  const failed = await openPageOf([['facts', facts], ['state', {...state, card: {...card, failed: true}}]]);
+  await failed.getByText('it has failed: the processor goes on alone').waitFor();
+  await closePage(failed);
+  const without = await openPage(bench.browser, bench.address);
+  await without.locator('#link[data-state=live]').waitFor();
+  await mapDrawn(without);
+  assert.ok(await without.locator('#card').isHidden());
+  await closePage(without);
 });
 
 test('the map can be read by mouse and by keys', async () => {

@@ -6,6 +6,7 @@ import {History, requestsNow, timeSplit} from './rates.mjs';
 import {callApi, keyGiven} from './api.mjs';
 import {ExpertMapView} from './expert_map.mjs';
 import {ClusterView} from './cluster.mjs';
+import {CardView} from './card.mjs';
 import {PlacesView} from './places.mjs';
 import {Sparkline, StackedBar} from './charts.mjs';
 
@@ -22,6 +23,7 @@ export class LiveView {
   #time = new StackedBar('time');
   #memory = new StackedBar('memory');
   #cluster = new ClusterView();
+  #card = new CardView();
   #places = new PlacesView();
   #facts = null;
   #stop = null;  // ends the stream under way
@@ -104,6 +106,7 @@ export class LiveView {
     this.#showTimes(state);
     this.#showSplit();
     this.#map.show(state.experts);
+    this.#card.show(state.card, state.seconds);
     this.#showRequests(state);
   }
 
