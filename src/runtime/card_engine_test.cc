@@ -248,6 +248,7 @@ TEST_F(CardEngineTest, ACardThatHangsIsGivenUpAndChangesNoBit) {
   options.card.longest = 200'000'000;
   auto engine = Engine::Open(path_, options).value();
   const std::shared_ptr<GpuFaults> faults = faults_;
+  const int gone_before = faults->gone;  // with engines that were opened to see how large it is
   const CardAnswers answers = Answer(*engine, [&](std::size_t step) {
     faults->hangs = step >= 3;
     if (step == 3) faults->work_left = 4;
@@ -257,7 +258,7 @@ TEST_F(CardEngineTest, ACardThatHangsIsGivenUpAndChangesNoBit) {
   EXPECT_EQ(engine->card_report()->status.code(), Code::kDeadlineExceeded);
   engine.reset();
   faults->hangs = false;
-  EXPECT_TRUE(faults->WaitUntilGone());
+  EXPECT_TRUE(faults->WaitUntilGone(gone_before + 1));
 }
 
 TEST_F(CardEngineTest, ACardWhoseDriverHangsWhileItIsOpenedChangesNoBit) {
@@ -270,6 +271,7 @@ TEST_F(CardEngineTest, ACardWhoseDriverHangsWhileItIsOpenedChangesNoBit) {
   SetWarningSink([&](std::string_view line) { lines.emplace_back(line); });
   // Where it is opened, and where memory of it is taken.
   for (const bool where_memory_is_taken : {false, true}) {
+    const int gone_before = faults->gone;
     (where_memory_is_taken ? faults->allocation_hangs : faults->open_hangs) = true;
     options.card.choice = "the test's";
     EXPECT_THAT(Engine::Open(path_, options).status().message(), HasSubstr("--gpu the test's: "));
@@ -282,7 +284,7 @@ TEST_F(CardEngineTest, ACardWhoseDriverHangsWhileItIsOpenedChangesNoBit) {
     ExpectSameBits(Answer(*engine), expected);
     lines.clear();
     faults->open_hangs = faults->allocation_hangs = false;
-    EXPECT_TRUE(faults->WaitUntilGone(/*devices=*/where_memory_is_taken ? 4 : 2));
+    EXPECT_TRUE(faults->WaitUntilGone(gone_before + 2));
   }
   options.card.longest_opening = long_enough;
   EXPECT_TRUE(Engine::Open(path_, options).value()->card_report());
