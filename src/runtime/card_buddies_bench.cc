@@ -79,7 +79,7 @@ void BM_BuddiesByWayOfTheHost(benchmark::State& state) {
   const auto weights = BufferWith(card, std::as_bytes(std::span(routed.weights))).value();
   const auto answered = card.Allocate(chosen->size()).value();
   const auto there = card.AllocateHost(chosen->size() + weights->size()).value();
-  const std::span<std::byte> of_chosen = there->bytes().first(chosen->size());
+  const std::span<std::byte> of_chosen = there->bytes().first(chosen->size().count());
   const std::span<std::byte> of_weights = there->bytes().subspan(of_chosen.size());
   auto* const experts = reinterpret_cast<std::uint32_t*>(of_chosen.data());
   const auto* const shares = reinterpret_cast<const float*>(of_weights.data());
