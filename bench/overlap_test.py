@@ -5,6 +5,7 @@ import unittest
 
 import measured_run
 import overlap_live
+import overlap_media
 import overlap_recall
 import overlap_runs
 
@@ -35,26 +36,50 @@ def live_run(ms, loaded, computing=10.0, overlapped=2.0):
                                             "foresight": {"needed": 10, "in_time": 4}}}
 
 
-def live_cell(ms, loaded=10_000_000, budget=50):
-    return overlap_live.cell("disk", budget, 1e9, {"none": [live_run(20, 10_000_000)], "scores": [live_run(ms, loaded)]})
+def live_cell(ms, loaded=10_000_000, budget=50, model="trained"):
+    medium = overlap_media.Medium("disk", 1e9, layer_times=2.5)
+    return overlap_live.cell(model, medium, budget, {"none": [live_run(20, 10_000_000)], "scores": [live_run(ms, loaded)]})
 
 
 class Live(unittest.TestCase):
     def test_the_bound_is_the_larger_of_computing_and_reading(self):
         self.assertAlmostEqual(overlap_live.over_bound(live_cell(15), "scores"), 15 / 12)
-        self.assertIn("| disk | 50 % | scores | 15.00 | 0.750 | 1.25 | 12.00 | 10.00 | 1.00 | 40 % |",
+        self.assertIn("| trained | disk | 2.5 | 50 % | scores | 15.00 | 0.750 | 1.25 | 12.00 | 10.00 | 1.00 | 40 % |",
                       overlap_live.table([live_cell(15)]))
 
-    def test_a_link_is_no_faster_than_the_disk(self):
-        self.assertEqual(overlap_live.speed_of("1000MB/100us", 2e9), 1e9)
-        self.assertEqual(overlap_live.speed_of("1000MB/100us", 5e8), 5e8)
-        self.assertEqual(overlap_live.speed_of("disk", 5e8), 5e8)
+    def test_random_weights_have_bars_of_their_own(self):
+        self.assertEqual(overlap_live.missed_bars([live_cell(16, model="small")]), [])
+        self.assertIn("small, disk, 50 %, scores: 1.36 of what computing", overlap_live.missed_bars([live_cell(16.3, model="small")])[0])
+        self.assertIn("1.33 of what computing", overlap_live.missed_bars([live_cell(16)])[0])
 
     def test_each_bar_can_be_missed(self):
         self.assertEqual(overlap_live.missed_bars([live_cell(14.9)]), [])
         for spoiled, words in ((live_cell(20.5), "1.025 of the time"), (live_cell(14, 12_000_000), "1.20 of its bytes"),
                                (live_cell(14.9, budget=25), "1.24 of what computing")):
             self.assertTrue(any(words in line for line in overlap_live.missed_bars([spoiled])), words)
+
+
+class Media(unittest.TestCase):
+    def of(self, name, disk=2e9, memory=8e9):
+        """With experts of 5 MB and layers of a millisecond."""
+        return overlap_media.medium(name, 5_000_000, 1e-3, disk, lambda: memory)
+
+    def test_a_link_is_no_faster_than_the_disk(self):
+        self.assertEqual(self.of("1000MB/100us").bytes_per_s, 1e9)
+        self.assertEqual(self.of("1000MB/100us", disk=5e8).bytes_per_s, 5e8)
+        self.assertEqual(self.of("disk"), overlap_media.Medium("disk", 2e9, layer_times=2.5))
+
+    def test_layer_times_make_a_link_or_what_is_held_in_memory(self):
+        self.assertEqual(self.of("4x"), overlap_media.Medium("4x", 1.25e9, "1250000000/100us", layer_times=4))
+        self.assertEqual(self.of("1x"), overlap_media.Medium("1x", 5e9, "5000000000/100us", held=True, layer_times=1))
+        # Memory is copied at a speed, too.
+        self.assertEqual(self.of("0.5x"), overlap_media.Medium("0.5x", 8e9, "", held=True, layer_times=0.625))
+
+    def test_what_is_no_medium_is_refused(self):
+        overlap_media.check(["disk", "0.5x", "400MB/100us"])
+        for name in ("x", "-1x", "tape", "fastMB"):
+            with self.assertRaisesRegex(measured_run.RunFailed, "--media"):
+                overlap_media.check([name])
 
 
 def histogram(*counts):
