@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "expert/cache/expert_cache.h"
 #include "expert/flow/miss_answers.h"
 #include "expert/flow/substituted_routing.h"
+#include "expert/forecast/score_tables.h"
 #include "expert/prefetch/prefetcher.h"
 #include "expert/substitution/low_copies.h"
 
@@ -23,6 +25,7 @@ struct FlowOptions {
   // Decode passes are read ahead by what routers say, as far as it is worth it (worth_prefetch.h);
   // the predictor is for other passes.
   bool by_worth = false;
+  std::optional<ScoreTables> score_tables = {};  // what that begins with
   // Passes may draft: what they name is read ahead of everything else (named_ahead.h).
   bool drafts = false;
   // What reads ahead, in place of a Prefetcher of the predictor's guesses. The cache is the flow's.

@@ -32,7 +32,8 @@ void MissFlow::OpenPrefetch(std::unique_ptr<Predictor> predictor) {
   prefetcher_ = prefetcher.get();
   if (options_.by_worth) {
     prefetch_ =
-        std::make_unique<WorthPrefetch>(cache_, options_.routing.top_k, std::move(prefetcher));
+        std::make_unique<WorthPrefetch>(cache_, options_.routing.top_k, std::move(prefetcher),
+                                        std::exchange(options_.score_tables, std::nullopt));
   } else {
     prefetch_ = std::move(prefetcher);
   }

@@ -14,12 +14,22 @@ constexpr float kFitMomentKept = 1 - 1 / 50'000.0f;
 
 }  // namespace
 
-ExpertPopularity::ExpertPopularity(ExpertGrid grid, std::uint32_t experts_per_token)
+ExpertPopularity::ExpertPopularity(ExpertGrid grid, std::uint32_t experts_per_token,
+                                   const ScoreTables* known)
     : grid_(grid),
       share_(grid.Count(), std::min(0.9f, static_cast<float>(experts_per_token) /
                                               static_cast<float>(std::max(1u, grid.experts)))),
       last_(grid.Count()),
-      passes_(grid.layers) {}
+      passes_(grid.layers) {
+  if (known == nullptr) return;
+  constexpr std::uint32_t kLongAgo = 10'000;  // passes
+  TROUPE_CHECK(known->shares.size() == share_.size());
+  share_ = known->shares;
+  std::ranges::fill(passes_, kLongAgo);
+  for (std::size_t i = 0; i < last_.size(); ++i) {
+    last_[i] = kLongAgo - static_cast<std::uint32_t>(1 / std::max(share_[i], 1.0f / kLongAgo));
+  }
+}
 
 void ExpertPopularity::OnAsked(std::uint32_t layer, std::span<const ExpertDemand> demands) {
   const std::size_t first = grid_.Index({layer, 0});
@@ -55,7 +65,19 @@ double MissChance::Chance(const Fit& fit, const Terms& terms) {
 }
 
 // To begin with the forecast's own chance. A gate is worth something before anything was learned.
-MissChance::MissChance(std::uint32_t most_ahead) : fits_(2 * std::size_t{most_ahead}) {
+MissChance::MissChance(std::uint32_t most_ahead, const ScoreTables* known)
+    : fits_(2 * std::size_t{most_ahead}) {
+  if (known != nullptr) {
+    TROUPE_CHECK(known->fits.size() == NumberCount(most_ahead));
+    auto from = known->fits.begin();
+    for (Fit& fit : fits_) {
+      for (Terms* terms : {&fit.weights, &fit.moments}) {
+        std::copy_n(from, kTerms, terms->begin());
+        from += kTerms;
+      }
+    }
+    return;
+  }
   for (std::size_t i = 0; i < fits_.size(); ++i) {
     fits_[i].weights = i < most_ahead ? Terms{0, 1, 0, 0, 0, 0} : Terms{-0.5f, 0.5f, 0, 0, 0, 1.5f};
     fits_[i].moments.fill(1);
@@ -79,6 +101,15 @@ void MissChance::Learn(std::uint32_t ahead, const ExpertSigns& signs, bool asked
     const float slope = error * terms[i];
     fit.moments[i] = kFitMomentKept * fit.moments[i] + slope * slope;
     fit.weights[i] += kFitStep * slope / std::sqrt(fit.moments[i]);
+  }
+}
+
+void MissChance::CopyTo(ScoreTables& tables) const {
+  tables.fits.clear();
+  for (const Fit& fit : fits_) {
+    for (const Terms* terms : {&fit.weights, &fit.moments}) {
+      tables.fits.insert(tables.fits.end(), terms->begin(), terms->end());
+    }
   }
 }
 

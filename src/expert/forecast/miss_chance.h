@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "expert/expert_grid.h"
 #include "expert/expert_id.h"
+#include "expert/forecast/score_tables.h"
 
 namespace troupe {
 
@@ -38,7 +39,10 @@ class ExpertPopularity {
                  grid.layers * sizeof(std::uint32_t));
   }
 
-  ExpertPopularity(ExpertGrid grid, std::uint32_t experts_per_token);
+  // With `known`, every expert begins as often asked for as there, and as long ago as that makes
+  // likely.
+  ExpertPopularity(ExpertGrid grid, std::uint32_t experts_per_token,
+                   const ScoreTables* known = nullptr);
 
   void OnAsked(std::uint32_t layer, std::span<const ExpertDemand> demands);
   void Describe(ExpertId id, ExpertSigns& signs) const;
@@ -52,11 +56,15 @@ class ExpertPopularity {
 
 class MissChance {
  public:
-  explicit MissChance(std::uint32_t most_ahead);
+  // Of what it has learned.
+  static std::size_t NumberCount(std::uint32_t most_ahead) { return 2 * most_ahead * 2 * kTerms; }
+
+  explicit MissChance(std::uint32_t most_ahead, const ScoreTables* known = nullptr);
 
   double Of(std::uint32_t ahead, const ExpertSigns& signs) const;
   // The expert was absent when that was said.
   void Learn(std::uint32_t ahead, const ExpertSigns& signs, bool asked);
+  void CopyTo(ScoreTables& tables) const;
 
  private:
   static constexpr std::size_t kTerms = 6;

@@ -75,6 +75,14 @@ std::size_t ScoreMap::FeatureCount(ExpertGrid grid) {
   return OwnFeatures(grid) + 3 * std::size_t{grid.experts} + 1;
 }
 
+std::size_t ScoreMap::WeightCount(ExpertGrid grid) { return MomentCount(grid) * grid.experts; }
+
+std::size_t ScoreMap::MomentCount(ExpertGrid grid) {
+  return std::size_t{grid.layers} * ReachFor(grid) * FeatureCount(grid);
+}
+
+std::uint32_t ScoreMap::RandomSums() { return kRandomSums; }
+
 Bytes ScoreMap::TableBytes(ExpertGrid grid, std::uint32_t reach) {
   const std::size_t features = FeatureCount(grid);
   return Bytes(std::size_t{grid.layers} * reach * features * (grid.experts + 1) * sizeof(float));
@@ -96,20 +104,31 @@ Bytes ScoreMap::BytesFor(ExpertGrid grid) {
          Bytes((random + work) * sizeof(float));
 }
 
-ScoreMap::ScoreMap(ExpertGrid grid, std::uint32_t experts_per_token)
+ScoreMap::ScoreMap(ExpertGrid grid, std::uint32_t experts_per_token, ScoreTables* known)
     : grid_(grid),
       experts_per_token_(std::clamp(experts_per_token, 1u, std::max(1u, grid.experts))),
       reach_(ReachFor(grid)),
       looks_(reach_),
-      weights_(std::size_t{grid.layers} * reach_ * FeatureCount(grid) * grid.experts),
-      moments_(std::size_t{grid.layers} * reach_ * FeatureCount(grid), kFirstMapMoment),
+      weights_(known != nullptr ? std::move(known->weights)
+                                : std::vector<float>(WeightCount(grid))),
+      moments_(known != nullptr ? std::move(known->moments)
+                                : std::vector<float>(MomentCount(grid), kFirstMapMoment)),
       random_(3 * std::size_t{grid.experts} * kRandomSums),
       features_(FeatureCount(grid)),
       logits_(grid.experts) {
   TROUPE_CHECK(grid.layers > 0 && grid.experts > 0);
+  TROUPE_CHECK(weights_.size() == WeightCount(grid) && moments_.size() == MomentCount(grid));
   Rng rng(kMapSeed);
   const double scale = 1.5 / std::sqrt(3.0 * grid.experts);
   for (float& x : random_) x = static_cast<float>(scale * rng.Normal());
+  sequences_.reserve(kMostSequences);
+  rows_.reserve(kMostRows);
+  if (known != nullptr) {
+    order_ = known->layers;
+    order_is_known_ = true;
+    learned_tokens_ = known->tokens;
+    return;
+  }
   // Before anything was seen every expert is as likely as any other.
   const float share =
       std::min(0.9f, static_cast<float>(experts_per_token_) / static_cast<float>(grid.experts));
@@ -119,8 +138,16 @@ ScoreMap::ScoreMap(ExpertGrid grid, std::uint32_t experts_per_token)
     std::fill_n(weights_.begin() + static_cast<std::ptrdiff_t>(end - grid.experts), grid.experts,
                 offset);
   }
-  sequences_.reserve(kMostSequences);
-  rows_.reserve(kMostRows);
+}
+
+void ScoreMap::MoveTo(ScoreTables& tables) {
+  OnPassBegins({});  // the last one is learned from
+  tables.grid = grid_;
+  tables.experts_per_token = experts_per_token_;
+  tables.layers = order_;
+  tables.tokens = learned_tokens_;
+  tables.weights = std::move(weights_);
+  tables.moments = std::move(moments_);
 }
 
 Bytes ScoreMap::bytes() const {

@@ -17,6 +17,7 @@
 
 #include "base/bytes.h"
 #include "expert/expert_grid.h"
+#include "expert/forecast/score_tables.h"
 #include "expert/pass_facts.h"
 
 namespace troupe {
@@ -33,7 +34,14 @@ class ScoreMap {
   static std::uint32_t ReachFor(ExpertGrid grid);
   static Bytes BytesFor(ExpertGrid grid);
 
-  ScoreMap(ExpertGrid grid, std::uint32_t experts_per_token);
+  // Of tables of this grid.
+  static std::size_t WeightCount(ExpertGrid grid);
+  static std::size_t MomentCount(ExpertGrid grid);
+  // On which weights depend: tables of another number say nothing.
+  static std::uint32_t RandomSums();
+
+  // Takes its part of `known`, if there are any, and so need not learn it.
+  ScoreMap(ExpertGrid grid, std::uint32_t experts_per_token, ScoreTables* known = nullptr);
 
   void OnPassBegins(const PassFacts& pass);
   // What a layer's router said of all rows of the pass; layers in the order in which tokens pass
@@ -58,6 +66,8 @@ class ScoreMap {
 
   std::uint64_t learned_tokens() const { return learned_tokens_; }
   Bytes bytes() const;
+  // Gives its part away, and is of no use any more.
+  void MoveTo(ScoreTables& tables);
 
  private:
   // What is known of one token.
@@ -87,7 +97,7 @@ class ScoreMap {
   static std::size_t FeatureCount(ExpertGrid grid);
   static Bytes TableBytes(ExpertGrid grid, std::uint32_t reach);
 
-  bool knows_order() const { return passes_ > 1 && !order_.empty(); }
+  bool knows_order() const { return (passes_ > 1 || order_is_known_) && !order_.empty(); }
   bool FindPlace(std::uint32_t layer);
   void Reset(Token& token) const;
   Token& LastOf(SequenceId sequence);
@@ -110,6 +120,7 @@ class ScoreMap {
   std::vector<float> random_;  // of the sums: a row of them for each of their inputs
 
   std::vector<std::uint32_t> order_;  // layers that have experts: a place each
+  bool order_is_known_ = false;       // before a pass has shown it
   std::size_t place_ = 0;             // that has spoken last
   bool spoke_ = false;                // in the pass under way
 

@@ -167,5 +167,30 @@ TEST(ScoreMapShape, TablesOfManyExpertsReachLessFar) {
   EXPECT_EQ(ScoreMap::ReachFor({.layers = 1, .experts = 8}), 1u);
 }
 
+// As if it had never stopped: another text begins with the same tables.
+TEST_F(ScoreMapTest, GoesOnLearningFromTablesThatWereKept) {
+  std::uint32_t token = 0;
+  for (std::uint32_t i = 0; i < 100; ++i, token = After(token)) Pass(token, i);
+  ScoreTables kept;
+  map_.MoveTo(kept);
+  EXPECT_EQ(kept.tokens, 99u);  // the first pass shows the layers
+  ScoreTables begun = kept;
+  ScoreMap unbroken(kMapGrid, 1, &begun);
+  ScoreTables again;
+  unbroken.MoveTo(again);
+  EXPECT_EQ(again, kept);
+
+  begun = kept;
+  map_ = ScoreMap(kMapGrid, 1, &begun);
+  predicted_ = right_ = 0;
+  Pass(0, 0);  // the layers are known already
+  EXPECT_EQ(predicted_, kMapGrid.layers * map_.reach());
+  EXPECT_GT(right_, predicted_ / 2);
+  ScoreTables further;
+  map_.MoveTo(further);
+  EXPECT_EQ(further.tokens, kept.tokens + 1);
+  EXPECT_NE(further.weights, kept.weights);
+}
+
 }  // namespace
 }  // namespace troupe

@@ -14,6 +14,8 @@ double ChanceOfLogit(float logit) {
   return 1 / (1 + std::exp(-static_cast<double>(std::clamp(logit, -20.0f, 20.0f))));
 }
 
+ScoreTables* PointerTo(std::optional<ScoreTables>& known) { return known ? &*known : nullptr; }
+
 }  // namespace
 
 Bytes MissForecast::BytesFor(ExpertGrid grid) {
@@ -25,16 +27,24 @@ Bytes MissForecast::BytesFor(ExpertGrid grid) {
 }
 
 MissForecast::MissForecast(const ExpertCache& cache, const AheadLoads& loads,
-                           std::uint32_t experts_per_token)
+                           std::uint32_t experts_per_token, std::optional<ScoreTables> known)
     : cache_(cache),
       loads_(loads),
       grid_(cache.shape().grid),
       experts_per_token_(std::max(1u, experts_per_token)),
-      map_(grid_, experts_per_token_),
-      popularity_(grid_, experts_per_token_),
-      chance_(map_.reach()),
+      known_tokens_(known ? known->tokens : 0),
+      map_(grid_, experts_per_token_, PointerTo(known)),
+      popularity_(grid_, experts_per_token_, PointerTo(known)),
+      chance_(map_.reach(), PointerTo(known)),
       joined_logits_(grid_.experts),
       sorted_(grid_.experts) {}
+
+ScoreTables MissForecast::Learned() && {
+  ScoreTables learned;
+  map_.MoveTo(learned);
+  chance_.CopyTo(learned);
+  return learned;
+}
 
 void MissForecast::OnOtherAsk(std::uint32_t layer, std::span<const ExpertDemand> demands) {
   ++asks_;

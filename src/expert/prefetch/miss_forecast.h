@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "expert/forecast/miss_chance.h"
 #include "expert/forecast/predictor.h"
 #include "expert/forecast/score_map.h"
+#include "expert/forecast/score_tables.h"
 #include "expert/prefetch/ahead_loads.h"
 #include "expert/prefetch/foresight_count.h"
 
@@ -48,7 +50,9 @@ class MissForecast {
   static Bytes BytesFor(ExpertGrid grid);
 
   // The cache, and the book of what is read ahead by these forecasts, must outlive it.
-  MissForecast(const ExpertCache& cache, const AheadLoads& loads, std::uint32_t experts_per_token);
+  // `known`: what it need not learn any more. REQUIRES: of the cache's grid.
+  MissForecast(const ExpertCache& cache, const AheadLoads& loads, std::uint32_t experts_per_token,
+               std::optional<ScoreTables> known = std::nullopt);
 
   void OnPassBegins(const PassFacts& pass) { map_.OnPassBegins(pass); }
   void OnScores(std::uint32_t layer, std::span<const float> scores) {
@@ -70,7 +74,13 @@ class MissForecast {
   void HearGate(std::uint32_t layer, std::uint32_t ahead, const GateScores& said);
   void Forget() { lists_.clear(); }
 
+  // What it has learned, but for the shares; it is of no use any more.
+  ScoreTables Learned() &&;
+
   std::uint32_t reach() const { return map_.reach(); }
+  // Tokens that its map was learned from, those of what it began with too.
+  std::uint64_t learned_tokens() const { return map_.learned_tokens(); }
+  std::uint64_t known_tokens() const { return known_tokens_; }  // of what it began with
   // What came of the chances of experts that had to be loaded, whatever was begun of them.
   const JudgedChances& judged() const { return judged_; }
   // The ask that comes next is this one plus one.
@@ -92,6 +102,7 @@ class MissForecast {
   const AheadLoads& loads_;
   ExpertGrid grid_;
   std::uint32_t experts_per_token_;
+  std::uint64_t known_tokens_;
   ScoreMap map_;
   ExpertPopularity popularity_;
   MissChance chance_;

@@ -39,8 +39,12 @@ struct PrefetchStats {
   // Of a whole engine: to divide it among requests, as foresight is, would cost each pass more than
   // it tells.
   JudgedChances chances;
+  // Of `scores`: tokens that its tables were learned from so far, and those of them that tables
+  // from an earlier run had been (score_tables.h).
+  std::uint64_t tokens_learned = 0;
+  std::uint64_t tokens_known = 0;
 
-  // All but foresight and chances, which are counted for both together.
+  // All but foresight and what follows it, which are counted for both together.
   void AddCounts(const PrefetchStats& other) {
     loads += other.loads;
     useful += other.useful;

@@ -66,12 +66,12 @@ Bytes WorthPrefetch::BytesFor(ExpertGrid grid) {
 }
 
 WorthPrefetch::WorthPrefetch(ExpertCache& cache, std::uint32_t experts_per_token,
-                             std::unique_ptr<Prefetcher> prompts)
+                             std::unique_ptr<Prefetcher> prompts, std::optional<ScoreTables> known)
     : cache_(cache),
       grid_(cache.shape().grid),
       prompts_(std::move(prompts)),
       loads_(grid_),
-      forecast_(cache, loads_, experts_per_token),
+      forecast_(cache, loads_, experts_per_token, std::move(known)),
       pace_{.regret = kFirstPrice} {
   TROUPE_CHECK(prompts_ != nullptr);
 }
@@ -287,6 +287,8 @@ PrefetchStats WorthPrefetch::stats() const {
   stats.AddCounts(stats_);
   stats.foresight = foresight_.sums();
   stats.chances = forecast_.judged();
+  stats.tokens_learned = forecast_.learned_tokens();
+  stats.tokens_known = forecast_.known_tokens();
   return stats;
 }
 

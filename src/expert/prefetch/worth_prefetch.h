@@ -30,9 +30,11 @@ class WorthPrefetch final : public Prefetching {
   static bool IsMeant(std::string_view predictor) { return predictor == kName; }
   static Bytes BytesFor(ExpertGrid grid);
 
-  // The cache must outlive it. `prompts`: for the passes that it leaves alone.
+  // The cache must outlive it. `prompts`: for the passes that it leaves alone. `known`: what its
+  // forecasts begin with.
   WorthPrefetch(ExpertCache& cache, std::uint32_t experts_per_token,
-                std::unique_ptr<Prefetcher> prompts);
+                std::unique_ptr<Prefetcher> prompts,
+                std::optional<ScoreTables> known = std::nullopt);
 
   std::uint32_t forecast_layers() const override;
   void OnPassBegins(const PassFacts& pass) override;
