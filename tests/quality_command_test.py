@@ -131,7 +131,7 @@ class Quality(QualityCommandTest):
                              "--chain", "smoe:alpha=0,smoe:alpha=0.3",  # chains together, or one by one
                              "--chain", "drop:most-share=0.2")
         self.assertEqual([path.name for path in sorted(self.folder.iterdir())],
-                         ["m.buddies.json", "m.gguf", "m.profile.json", "m.quality.json"])
+                         ["m.buddies.json", "m.gguf", "m.profile.json", "m.quality.json", "m.scores"])
         (share,) = record["quality"]["shares"]
         self.assertEqual(share["share"], 0.5)
         none, smoe, drop = share["chains"]
@@ -230,7 +230,7 @@ class Quality(QualityCommandTest):
         process.kill()
         process.communicate()
         self.assertEqual([path.name for path in sorted(self.folder.iterdir())],
-                         ["m.buddies.json", "m.gguf", "m.profile.json"])
+                         ["m.buddies.json", "m.gguf", "m.profile.json", "m.scores"])
 
     def test_nothing_is_learned_from_low_copies(self):
         message = self.refused("calibrate", "--text", TEXT, "--low-copy", "decode", code=2)

@@ -7,6 +7,7 @@
 #include "expert/forecast/activation_path.h"
 #include "expert/forecast/gate_guesses.h"
 #include "expert/forecast/lookahead_gate.h"
+#include "lab/score_recorder.h"
 #include "model/gate_probe.h"
 
 namespace troupe {
@@ -17,8 +18,10 @@ constexpr std::array kShares = {0.125, 0.25, 0.375, 0.5, 0.625, 0.75};
 // Watches one pass after the other, layer by layer.
 class Watcher final : public StreamObserver {
  public:
-  explicit Watcher(Engine& engine)
-      : config_(engine.config()),
+  // What gates say early is recorded, too.
+  Watcher(Engine& engine, ScoreRecorder& recorder)
+      : recorder_(recorder),
+        config_(engine.config()),
         probe_(config_, engine.weights(), engine.pool()),
         grid_{.layers = config_.layers, .experts = config_.moe.routing.experts},
         top_k_(config_.moe.routing.top_k),
@@ -108,6 +111,9 @@ class Watcher final : public StreamObserver {
       if (layer + ahead >= grid_.layers) return;
       const GateScores forecast = probe_.Ask(layer + ahead, stream.data(), tokens);
       pending_[layer + ahead][ahead - 1] = lookahead_.PredictRows(layer + ahead, ahead, forecast);
+      if (!recorder_.records()) continue;
+      recorder_.AskedEarly(layer + ahead, ahead,
+                           lookahead_.Corrected(layer + ahead, ahead, forecast).scores);
     }
   }
 
@@ -152,6 +158,7 @@ class Watcher final : public StreamObserver {
   using Sums = std::array<ForecastQuality, kMostLayersAhead>;
   using Pending = std::array<std::vector<std::vector<Guess>>, kMostLayersAhead>;  // rows of guesses
 
+  ScoreRecorder& recorder_;
   const ModelConfig& config_;
   GateProbe probe_;
   ExpertGrid grid_;
@@ -192,7 +199,8 @@ Bytes CalibrationBytes(const ModelConfig& config, const CalibrationOptions& opti
                                 (config.layers - config.moe.leading_dense) *
                                 config.moe.routing.top_k;
   return 2 * (LookaheadGate::BytesFor(grid) + ActivationPath::BytesFor(grid)) +
-         Bytes(2 * choices * sizeof(std::uint32_t));
+         Bytes(2 * choices * sizeof(std::uint32_t)) +
+         ScoreRecorder::BytesFor(grid, options.together);
 }
 
 Result<ModelProfile> Calibrate(Session& session, Engine& engine, std::span<const TokenId> text,
@@ -207,16 +215,21 @@ Result<ModelProfile> Calibrate(Session& session, Engine& engine, std::span<const
   const std::size_t window = std::min(options.window, session.room() - begin);
   // The watcher has to see each pass end, and a small budget makes them shorter.
   const std::size_t together = std::min<std::size_t>(options.together, engine.plan().memory.chunk);
-  Watcher watcher(engine);
+  const ExpertGrid grid{.layers = engine.config().layers,
+                        .experts = engine.config().moe.routing.experts};
+  ScoreRecorder recorder(options.scores, options.routes, grid);
+  Watcher watcher(engine, recorder);
   for (std::size_t at = 0; at < text.size(); at += window) {
     session.Truncate(0);
     if (options.begin) TROUPE_RETURN_IF_ERROR(session.FeedPrompt({&*options.begin, 1}));
     const std::span<const TokenId> part = text.subspan(at, std::min(window, text.size() - at));
-    const Watching watching(engine.transformer(), watcher, options.routes);
+    recorder.TextBegins();
+    const Watching watching(engine.transformer(), watcher, &recorder);
     for (std::size_t i = 0; i < part.size(); i += together) {
       TROUPE_RETURN_IF_ERROR(
           session.FeedPrompt(part.subspan(i, std::min(together, part.size() - i))));
       watcher.PassEnds();
+      recorder.Learn();
     }
     if (options.progress) options.progress(at + part.size(), text.size());
   }

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/status.h"
+#include "expert/prefetch/score_learner.h"
 #include "model/route_observer.h"
 #include "runtime/model_profile.h"
 #include "runtime/session.h"
@@ -21,10 +22,11 @@ struct CalibrationOptions {
   std::size_t most_tokens = 32'768;  // of the text; more teach little
   std::optional<TokenId> begin;      // put before each window (BOS), not counted
   RouteObserver* routes = nullptr;   // sees the same tokens' routing, without the first
+  ScoreLearner* scores = nullptr;    // learns from the same tokens
   std::function<void(std::size_t done, std::size_t all)> progress;
 };
 
-// What it takes beside the engine, for the memory plan.
+// What it takes beside the engine, for the memory plan; with a learner of scores.
 Bytes CalibrationBytes(const ModelConfig& config, const CalibrationOptions& options);
 
 // Everything but the profile's fingerprint and text, which the caller knows.

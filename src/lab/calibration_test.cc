@@ -102,6 +102,28 @@ TEST_P(CalibrationTest, WhatWasLearnedIsWhatTheNextRunBeginsWith) {
   EXPECT_EQ(correction.Learned(), profile.learned);
 }
 
+TEST_P(CalibrationTest, ScoresAreLearnedOfEveryTokenHoweverManyGoTogether) {
+  const auto engine = Open();
+  const ExpertGrid grid{.layers = engine->config().layers,
+                        .experts = engine->config().moe.routing.experts};
+  const auto& moe = engine->config().moe;
+  Session session = Session::Create(*engine).value();
+  const std::vector<TokenId> text = Text(*engine, 100);
+  std::vector<ScoreTables> tables;
+  for (const std::size_t together : {1u, 32u}) {
+    ScoreLearner learner(grid, moe.routing.top_k, moe.leading_dense);
+    ASSERT_TRUE(
+        Calibrate(session, *engine, text, {.window = 60, .together = together, .scores = &learner})
+            .ok());
+    EXPECT_EQ(learner.tokens(), 100u);
+    tables.push_back(std::move(learner).Learned());
+  }
+  EXPECT_EQ(tables[0].layers.size(), grid.layers - moe.leading_dense);
+  EXPECT_EQ(tables[0].weights, tables[1].weights);
+  EXPECT_EQ(tables[0].shares, tables[1].shares);
+  EXPECT_GE(tables[0].tokens, 99u);
+}
+
 TEST_P(CalibrationTest, ATextWithoutTokensIsRefused) {
   const auto engine = Open();
   Session session = Session::Create(*engine).value();

@@ -95,7 +95,7 @@ Engine::Engine(Opened opened)
 Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
                            LowExperts low, SubstitutionChain substitution,
                            const OffloadOptions& options, std::optional<ModelProfile> profile,
-                           const ByteProgress& progress) {
+                           std::optional<ScoreTables> score_tables, const ByteProgress& progress) {
   if (plan_.memory.all_resident) {
     if (store != nullptr) {
       plan_.notes.push_back(
@@ -133,6 +133,7 @@ Status Engine::OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertS
         .most_tokens = std::max(options.substitution_tokens, plan_.memory.sequences)};
     if (profile) material.learned = profile->learned, material.paths = profile->paths;
     offload.by_worth = WorthPrefetch::IsMeant(options.predictor);
+    offload.score_tables = std::move(score_tables);
     TROUPE_ASSIGN_OR_RETURN(
         offload.predictor,
         MakePredictor(offload.by_worth ? WorthPrefetch::kForPrompts : options.predictor,
@@ -405,7 +406,8 @@ Result<std::unique_ptr<Engine>> Engine::OpenPlanned(const std::string& path, Pla
   }
   TROUPE_RETURN_IF_ERROR(engine->OpenExperts(model.measure.experts, std::move(model.store),
                                              std::move(model.low), std::move(model.substitution),
-                                             options.offload, std::move(model.profile), progress));
+                                             options.offload, std::move(model.profile),
+                                             std::move(model.score_tables), progress));
   if (model.gpu && engine->plan_.card) {
     TROUPE_RETURN_IF_ERROR(engine->OpenCard(*std::move(model.gpu), options.card));
   }

@@ -170,7 +170,8 @@ class Engine {
                                                      std::shared_ptr<ThreadPool> pool);
   Status OpenExperts(const ExpertLayouts& layouts, std::unique_ptr<ExpertStore> store,
                      LowExperts low, SubstitutionChain substitution, const OffloadOptions& options,
-                     std::optional<ModelProfile> profile, const ByteProgress& progress);
+                     std::optional<ModelProfile> profile, std::optional<ScoreTables> score_tables,
+                     const ByteProgress& progress);
   Status OpenGate(const LoadedGate& gate);
   Status OpenCard(TestedGpu gpu, const CardOptions& options);
   Status OpenSequences(bool saves_states);

@@ -66,6 +66,8 @@ struct OffloadOptions {
   PrefetchOptions prefetch;
   std::optional<std::uint32_t> shallow_layers;  // filled first and fully; absent: by the profile
   std::string profile;  // path; empty: the one beside the model if there is one; "none": no profile
+  // The same for what `scores` has learned (score_tables_file.h).
+  std::string score_tables;
   FillCache fill = FillCache::kNo;
   LowCopyOptions low_copies;  // off: exact
   Lossiness lossiness = Exact{};

@@ -2,12 +2,14 @@
 
 #include <string_view>
 
+#include "expert/prefetch/worth_prefetch.h"
 #include "gguf/split.h"
 #include "runtime/buddy_profile.h"
 #include "runtime/container_path.h"
 #include "runtime/group_gate_file.h"
 #include "runtime/model_profile.h"
 #include "runtime/quality_curve.h"
+#include "runtime/score_tables_file.h"
 
 namespace troupe {
 namespace {
@@ -35,6 +37,9 @@ std::vector<ModelFile> LookAtModelFiles(const std::string& path, const OffloadOp
   AddParts(path, files);
   AddOne(options.container, ContainerPathFor(path), files);
   AddOne(options.profile, ProfilePathFor(path), files);
+  if (WorthPrefetch::IsMeant(options.predictor)) {
+    AddOne(options.score_tables, ScoresPathFor(path), files);
+  }
   if (!options.gate.choice.exact()) AddOne(options.gate.file, GroupsPathFor(path), files);
   if (options.exact()) return files;
   AddOne(options.buddies, BuddiesPathFor(path), files);

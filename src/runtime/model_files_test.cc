@@ -35,6 +35,13 @@ TEST_F(ModelFilesTest, AreTheModelAndWhatLiesBesideIt) {
                                    "m.quality.json"));
 }
 
+TEST_F(ModelFilesTest, TablesOfScoresCountWhereTheyAreRead) {
+  options_.predictor = "scores";
+  EXPECT_THAT(Names(), ElementsAre("m.gguf", "m.experts", "m.profile.json", "m.scores"));
+  options_.score_tables = "none";
+  EXPECT_THAT(Names(), ElementsAre("m.gguf", "m.experts", "m.profile.json"));
+}
+
 TEST_F(ModelFilesTest, AnOptionNamesAnotherOrNone) {
   options_.container = "none";
   options_.profile = folder_.PathOf("other.json");

@@ -39,6 +39,7 @@ Result<std::unique_ptr<OffloadedExperts>> OffloadedExperts::Create(
                    .low_copies = options.low_copies,
                    .in_order = options.in_order,
                    .by_worth = options.by_worth,
+                   .score_tables = std::move(options.score_tables),
                    .drafts = options.drafts};
   return std::unique_ptr<OffloadedExperts>(
       new OffloadedExperts(std::move(loads), clock, std::move(policy), std::move(options.cache),

@@ -36,7 +36,8 @@ class OffloadedExperts final : public ExpertSource {
     std::unique_ptr<EvictionPolicy> policy;
     std::unique_ptr<Predictor> predictor = nullptr;  // null: loads begin when they are asked for
     PrefetchOptions prefetch = {};
-    bool by_worth = false;  // see FlowOptions
+    bool by_worth = false;                         // see FlowOptions
+    std::optional<ScoreTables> score_tables = {};  // the same
     std::uint32_t experts_per_token = 1;
     bool normalised_weights = false;  // the model divides a token's by their sum
     LoaderOptions loader = {};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/available_cpus.h"
+#include "expert/prefetch/worth_prefetch.h"
 #include "machine/machine_memory.h"
 #include "machine/process_memory.h"
 #include "model/group_router.h"
@@ -14,6 +15,7 @@
 #include "runtime/model_store.h"
 #include "runtime/quality_curve.h"
 #include "runtime/reading_conditions.h"
+#include "runtime/score_tables_file.h"
 #include "runtime/vocab_loader.h"
 #include "store/model_fingerprint.h"
 
@@ -51,31 +53,56 @@ Bytes SumBytes(const GgufModel& file, const ExpertLayouts& layouts) {
   return sums == Bytes() ? sums : sums + CheckedExperts::BytesFor(layouts);
 }
 
-// A profile that was asked for by name has to be the model's; one that merely lies there is left
-// alone if it is not.
-Result<std::optional<ModelProfile>> FindProfile(const GgufModel& file, const std::string& model,
-                                                const std::string& asked, EnginePlan& plan) {
-  if (asked == "none") return std::optional<ModelProfile>();
+// What calibration left for runs to begin with. A file that was asked for by name has to be the
+// model's; one that merely lies there is left alone if it is not.
+template <typename Learned, typename Load>
+Result<std::optional<Learned>> FindLearned(const std::string& asked, const std::string& beside,
+                                           const char* what, EnginePlan& plan, Load load) {
+  if (asked == "none") return std::optional<Learned>();
   const bool named = !asked.empty();
-  const std::string path = named ? asked : ProfilePathFor(model);
+  const std::string path = named ? asked : beside;
   std::error_code ignored;
-  if (!named && !std::filesystem::exists(path, ignored)) return std::optional<ModelProfile>();
-  const auto load = [&]() -> Result<ModelProfile> {
-    TROUPE_ASSIGN_OR_RETURN(ModelProfile profile, LoadProfile(path));
-    TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(file));
-    if (profile.fingerprint != ToString(fingerprint)) {
-      return InvalidArgument("{}: made for another model; `troupe calibrate` makes it anew", path);
-    }
-    return profile;
-  };
-  Result<ModelProfile> profile = load();
-  if (profile.ok()) {
-    plan.notes.push_back(fmt::format("forecasts begin with what {} has learned", path));
-    return std::optional(std::move(*profile));
+  if (!named && !std::filesystem::exists(path, ignored)) return std::optional<Learned>();
+  Result<Learned> learned = load(path);
+  if (learned.ok()) {
+    plan.notes.push_back(fmt::format("{} begin with what {} has learned", what, path));
+    return std::optional(std::move(*learned));
   }
-  if (named) return profile.status();
-  plan.memory.warnings.push_back(fmt::format("not used: {}", profile.status().message()));
-  return std::optional<ModelProfile>();
+  if (named) return learned.status();
+  plan.memory.warnings.push_back(fmt::format("not used: {}", learned.status().message()));
+  return std::optional<Learned>();
+}
+
+Result<std::optional<ModelProfile>> FindProfile(const GgufModel& file, const std::string& asked,
+                                                EnginePlan& plan) {
+  return FindLearned<ModelProfile>(
+      asked, ProfilePathFor(file.path()), "forecasts", plan,
+      [&file](const std::string& path) -> Result<ModelProfile> {
+        TROUPE_ASSIGN_OR_RETURN(ModelProfile profile, LoadProfile(path));
+        TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(file));
+        if (profile.fingerprint != ToString(fingerprint)) {
+          return InvalidArgument("{}: made for another model; `troupe calibrate` makes it anew",
+                                 path);
+        }
+        return profile;
+      });
+}
+
+Result<std::optional<ScoreTables>> FindScoreTables(const GgufModel& file, const ModelConfig& config,
+                                                   const std::string& asked, EnginePlan& plan) {
+  return FindLearned<ScoreTables>(
+      asked, ScoresPathFor(file.path()), "chances of misses", plan,
+      [&](const std::string& path) -> Result<ScoreTables> {
+        TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(file));
+        ScoreTablesOf of{.fingerprint = ToString(fingerprint),
+                         .grid = {.layers = config.layers, .experts = config.moe.routing.experts},
+                         .experts_per_token = config.moe.routing.top_k,
+                         .layers = {}};
+        for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
+          if (config.IsMoeLayer(layer)) of.layers.push_back(layer);
+        }
+        return LoadScoreTables(path, of);
+      });
 }
 
 void NoteMeasuredWith(const QualityChoice& choice, const std::string& reading,
@@ -279,7 +306,12 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& ask
   }
   std::optional<ModelProfile> profile;
   if (!plan.memory.all_resident || !options.offload.profile.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(profile, FindProfile(file, path, options.offload.profile, plan));
+    TROUPE_ASSIGN_OR_RETURN(profile, FindProfile(file, options.offload.profile, plan));
+  }
+  std::optional<ScoreTables> score_tables;
+  if (!plan.memory.all_resident && WorthPrefetch::IsMeant(options.offload.predictor)) {
+    TROUPE_ASSIGN_OR_RETURN(score_tables,
+                            FindScoreTables(file, *config, offload.score_tables, plan));
   }
   if (!substitution.exact() && plan.memory.all_resident) {
     plan.notes.push_back("nothing is substituted: every expert is in memory");
@@ -315,6 +347,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& ask
                       .sums = std::move(sums),
                       .store = std::move(store),
                       .profile = std::move(profile),
+                      .score_tables = std::move(score_tables),
                       .low = std::move(low),
                       .substitution = std::move(substitution),
                       .gate = std::move(gate),

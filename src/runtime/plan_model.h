@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "expert/forecast/score_tables.h"
 #include "expert/substitution/substitution_spec.h"
 #include "gguf/reader.h"
 #include "model/config.h"
@@ -36,6 +37,7 @@ struct PlannedModel {
   std::shared_ptr<const RecordedSums> sums;  // of its weights; null if nothing was recorded
   std::unique_ptr<ExpertStore> store;        // null if every expert is in memory
   std::optional<ModelProfile> profile;       // if there is one, and it is of use
+  std::optional<ScoreTables> score_tables;   // the same
   LowExperts low;                            // empty if every expert is in memory, or they are off
   SubstitutionChain substitution;
   std::optional<LoadedGate> gate;  // absent: the exact one

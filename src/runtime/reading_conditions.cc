@@ -3,10 +3,12 @@
 #include <filesystem>
 #include <span>
 
+#include "expert/prefetch/worth_prefetch.h"
 #include "io/file.h"
 #include "io/text_file.h"
 #include "runtime/buddy_profile.h"
 #include "runtime/model_profile.h"
+#include "runtime/score_tables_file.h"
 #include "store/container_format.h"
 
 namespace troupe {
@@ -49,11 +51,16 @@ Result<std::string> DescribeReading(const std::string& model, const std::string&
                                     const OffloadOptions& offload) {
   TROUPE_ASSIGN_OR_RETURN(const std::string experts, HashOfContainer(container));
   TROUPE_ASSIGN_OR_RETURN(const std::string profile, HashOfProfile(model, offload.profile));
+  std::string scores;
+  if (WorthPrefetch::IsMeant(offload.predictor)) {
+    TROUPE_ASSIGN_OR_RETURN(scores, HashOf(offload.score_tables, ScoresPathFor(model)));
+    scores = ", scores " + scores;
+  }
   return fmt::format(
-      "container {}, --cache-share {}, --shallow {}, profile {}, {}", experts,
+      "container {}, --cache-share {}, --shallow {}, profile {}{}, {}", experts,
       offload.sharing == CacheSharing::kGlobal ? "global" : "layer",
       offload.shallow_layers ? fmt::format("{}", *offload.shallow_layers) : "as profiled", profile,
-      offload.prefetch.governed ? "governed" : "ungoverned");
+      scores, offload.prefetch.governed ? "governed" : "ungoverned");
 }
 
 }  // namespace troupe

@@ -37,7 +37,10 @@ TEST(ReadingConditionsTest, DifferByWhatDecidesWhatIsRead) {
   different.insert(described({}));
   folder.Write("m.profile.json", "3");  // made anew under its name
   different.insert(described({}));
-  EXPECT_EQ(different.size(), 8u);
+  different.insert(described({.predictor = "scores"}));
+  folder.Write("m.scores", "4");
+  different.insert(described({.predictor = "scores"}));
+  EXPECT_EQ(different.size(), 10u);
   EXPECT_EQ(described({.profile = "none"}), plain);
 }
 

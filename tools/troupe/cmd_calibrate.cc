@@ -9,6 +9,7 @@
 #include "gguf/reader.h"
 #include "lab/buddy_recorder.h"
 #include "lab/calibration.h"
+#include "runtime/score_tables_file.h"
 #include "store/model_fingerprint.h"
 #include "troupe/calibration_page.h"
 #include "troupe/commands.h"
@@ -47,6 +48,8 @@ class CalibrateCommand final : public Command {
         .Type("N");
     AddOutputOption(options, "--buddies-output", buddies_output_,
                     "File for the experts that are chosen together (beside the model)");
+    AddOutputOption(options, "--scores-output", scores_output_,
+                    "File for the tables that --predict scores begins with (beside the model)");
     options
         .Add(
             "--coverage", buddies_.coverage,
@@ -94,11 +97,13 @@ class CalibrateCommand final : public Command {
     const std::string path = output_.empty() ? ProfilePathFor(engine_.model()) : output_;
     const std::string buddies_path =
         buddies_output_.empty() ? BuddiesPathFor(engine_.model()) : buddies_output_;
-    for (const std::string& file : {path, buddies_path}) {  // before the work
+    const std::string scores_path =
+        scores_output_.empty() ? ScoresPathFor(engine_.model()) : scores_output_;
+    for (const std::string& file : {path, buddies_path, scores_path}) {  // before the work
       TROUPE_RETURN_IF_ERROR(CheckOutputFile(file));
     }
     if (!trace_.empty()) return LearnFromTrace(path, buddies_path);
-    TROUPE_ASSIGN_OR_RETURN(const Learned learned, Learn());
+    TROUPE_ASSIGN_OR_RETURN(const Learned learned, Learn(scores_path));
     TROUPE_RETURN_IF_ERROR(SaveProfile(learned.profile, path));
     TROUPE_RETURN_IF_ERROR(SaveBuddies(learned.buddies, buddies_path));
     const bool table = json_ != "-";
@@ -109,6 +114,12 @@ class CalibrateCommand final : public Command {
     }
     Json record = CalibrationRecord(learned.profile, path);
     AddBuddies(learned.buddies, buddies_path, record);
+    if (table) {
+      fmt::print("what scores tell of misses is left in {}, with which --predict scores begins\n",
+                 scores_path);
+    }
+    record["scores"] = scores_path;
+    record["scores_tokens"] = learned.score_tokens;
     if (learned.groups) {
       TROUPE_ASSIGN_OR_RETURN(
           record["groups"],
@@ -149,6 +160,7 @@ class CalibrateCommand final : public Command {
   struct Learned {
     ModelProfile profile;
     BuddyProfile buddies;
+    std::uint64_t score_tokens = 0;  // whose scores were learned from
     std::optional<GroupGateFile> groups;
     std::vector<TokenId> read, unread;  // the end of the text is kept for measuring
 
@@ -216,8 +228,9 @@ class CalibrateCommand final : public Command {
     return fmt::format(", or --quality-tokens {}", std::bit_floor(room));
   }
 
-  // The engine ends with it: quality is measured on others, and the budget is for one.
-  Result<Learned> Learn() {
+  // The engine ends with it: quality is measured on others, and the budget is for one. Tables of
+  // scores may be as large as all else, so they are written as soon as they are learned.
+  Result<Learned> Learn(const std::string& scores_path) {
     TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(text_));
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, OpenFor(text));
     if (engine->tokenizer().vocab().add_bos) options_.begin = engine->tokenizer().vocab().bos;
@@ -234,6 +247,13 @@ class CalibrateCommand final : public Command {
     TROUPE_ASSIGN_OR_RETURN(Session session, Session::Create(*engine));
     BuddyRecorder recorder(engine->config());
     options_.routes = &recorder;
+    const MoeConfig& moe = engine->config().moe;
+    std::optional<ScoreLearner> scores;
+    if (moe.routing.experts > 0) {
+      scores.emplace(ExpertGrid{.layers = engine->config().layers, .experts = moe.routing.experts},
+                     moe.routing.top_k, moe.leading_dense);
+      options_.scores = &*scores;
+    }
     TROUPE_ASSIGN_OR_RETURN(ModelProfile profile, [&] {
       ProgressBar bar("reading");
       options_.progress = [&bar](std::size_t done, std::size_t all) {
@@ -247,12 +267,17 @@ class CalibrateCommand final : public Command {
     }
     TROUPE_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(engine->path()));
     TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(file));
+    const std::uint64_t score_tokens = scores->tokens();
+    TROUPE_RETURN_IF_ERROR(
+        SaveScoreTables(std::move(*scores).Learned(), ToString(fingerprint), scores_path));
+    scores.reset();
     BuddyProfile buddies = recorder.Profile(buddies_);
     profile.fingerprint = buddies.fingerprint = ToString(fingerprint);
     profile.text = buddies.text = text_;
     if (groups) groups->fingerprint = profile.fingerprint, groups->text = text_;
     return Learned{.profile = std::move(profile),
                    .buddies = std::move(buddies),
+                   .score_tokens = score_tokens,
                    .groups = std::move(groups),
                    .read = {read.begin(), read.end()},
                    .unread = {ids.begin() + static_cast<std::ptrdiff_t>(read.size()), ids.end()}};
@@ -264,7 +289,7 @@ class CalibrateCommand final : public Command {
   MeasureGroups groups_;
   MeasureQuality quality_;
   MeasureCuts cuts_;
-  std::string text_, trace_, output_, buddies_output_, json_;
+  std::string text_, trace_, output_, buddies_output_, scores_output_, json_;
 };
 
 }  // namespace

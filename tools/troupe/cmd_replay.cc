@@ -8,7 +8,9 @@
 #include "base/available_cpus.h"
 #include "base/clock.h"
 #include "base/thread_pool.h"
+#include "expert/prefetch/worth_prefetch.h"
 #include "io/text_file.h"
+#include "runtime/score_tables_file.h"
 #include "sim/replay/replay.h"
 #include "troupe/commands.h"
 #include "troupe/json_record.h"
@@ -93,6 +95,11 @@ class ReplayCommand final : public Command {
         .Check(CheckReplayPredictor)
         .Suggest(ReplayPredictorNames())
         .Type("NAME,NAME,…");
+    options
+        .Add("--score-tables", score_tables_,
+             "With --predict scores: what `troupe calibrate` learned of the recorded model's "
+             "misses (nothing)")
+        .Type("FILE");
     options.AddFlag(
         "--ungoverned", [this] { governed_ = false; },
         "Prefetch every predicted expert, even if it does not pay");
@@ -134,6 +141,10 @@ class ReplayCommand final : public Command {
     if (foresees && substitution_.asked()) {
       return InvalidArgument(
           "--predict oracle:N takes no --substitute: it knows what the router chose");
+    }
+    if (!score_tables_.empty() && !as_recorded_ &&
+        std::ranges::count(predictors_, WorthPrefetch::kName) == 0) {
+      return InvalidArgument("--score-tables {}: read with --predict scores alone", score_tables_);
     }
     TROUPE_RETURN_IF_ERROR(CheckPlotName(plot_));
     if (plot_.ends_with(".svg") && traces_.size() > 1) {
@@ -240,6 +251,16 @@ class ReplayCommand final : public Command {
     ReplayOptions options{.group = group_, .costs = costed.costs};
     options.substitution_tokens = std::clamp(group_, 1u, kMostRoutedTokens);
     TROUPE_RETURN_IF_ERROR(substitution_.Prepare(reader, path, options));
+    std::optional<ScoreTables> known;
+    if (!score_tables_.empty()) {
+      const TraceHeader& header = reader.header();
+      TROUPE_ASSIGN_OR_RETURN(known,
+                              LoadScoreTables(score_tables_, {.fingerprint = header.fingerprint,
+                                                              .grid = header.grid(),
+                                                              .experts_per_token = header.top_k,
+                                                              .layers = header.moe_layers}));
+      options.score_tables = &*known;
+    }
     WarnOfIdlePredictors(reader.header(), path);
     const Stopwatch watch;
     ProgressBar bar("replaying");
@@ -284,7 +305,7 @@ class ReplayCommand final : public Command {
   std::size_t threads_ = 0;
   ReplayCostFlags costs_;
   ReplaySubstitutionFlags substitution_;
-  std::string plot_, json_;
+  std::string score_tables_, plot_, json_;
 };
 
 }  // namespace

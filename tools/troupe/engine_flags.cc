@@ -191,6 +191,12 @@ void EngineFlags::AddPredictionOptions(Options& options) {
            "model if it exists)")
       .Suggest({"none"})
       .Type("FILE");
+  options
+      .Add("--score-tables", offload_.score_tables,
+           "With --predict scores: what `troupe calibrate` learned of misses, a file, or none (the "
+           "file beside the model if it exists)")
+      .Suggest({"none"})
+      .Type("FILE");
   options.AddFlag(
       "--ungoverned", [this] { offload_.prefetch.governed = false; },
       "Prefetch every predicted expert, even if it does not pay");
@@ -365,6 +371,11 @@ Result<std::unique_ptr<Engine>> EngineFlags::Open(std::size_t least_context,
   if (card_.memory && !card_.wanted()) {
     return InvalidArgument("--vram {}: no card is asked for (--gpu auto takes the largest one)",
                            ToString(*card_.memory));
+  }
+  if (!offload_.score_tables.empty() && offload_.score_tables != "none" &&
+      !WorthPrefetch::IsMeant(offload_.predictor)) {
+    return InvalidArgument("--score-tables {}: read with --predict scores alone, found '{}'",
+                           offload_.score_tables, offload_.predictor);
   }
   EngineOptions opened = options();
   opened.trace = trace;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "expert/prefetch/worth_prefetch.h"
 #include "troupe/counted.h"
 #include "troupe/foresight_figures.h"
 #include "troupe/run_record.h"
@@ -174,6 +175,10 @@ Json ToJson(const ReplayReport& report, const ReplayOutcome& outcome) {
                       {"guessed", r.prefetch.guessed}, {"expected", r.prefetch.expected}};
   json["prefetch"]["foresight"] = ToJson(r.prefetch.foresight);
   if (r.prefetch.chances.any()) json["prefetch"]["chances"] = ToJson(r.prefetch.chances);
+  if (spec.predictor == WorthPrefetch::kName) {
+    json["prefetch"]["score_tokens_known"] = r.prefetch.tokens_known;
+    json["prefetch"]["score_tokens_learned"] = r.prefetch.tokens_learned;
+  }
   Json layers = Json::Array();
   for (const ReplayCounts& layer : r.layers) layers.push_back(layer.HitRate());
   json["hit_rate_by_layer"] = std::move(layers);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "expert/prefetch/worth_prefetch.h"
 #include "expert/substitution/quality_limit.h"
 #include "kernels/target.h"
 #include "machine/process_memory.h"
@@ -186,6 +187,10 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt, const Samp
       record["prefetch_wasted_share"] = offload->prefetch->wasted_share;
       const JudgedChances& chances = offload->prefetch->stats.chances;
       if (chances.any()) record["chances"] = ToJson(chances);
+      if (offload->prefetch->predictor == WorthPrefetch::kName) {
+        record["score_tokens_known"] = offload->prefetch->stats.tokens_known;
+        record["score_tokens_learned"] = offload->prefetch->stats.tokens_learned;
+      }
     }
   }
   record["threads"] = plan.threads;

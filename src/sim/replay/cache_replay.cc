@@ -5,13 +5,14 @@
 namespace troupe {
 namespace {
 
-FlowOptions FlowOf(const TraceHeader& header, const ReplaySetup& setup, bool second_lane) {
+FlowOptions FlowOf(const TraceHeader& header, ReplaySetup& setup, bool second_lane) {
   FlowOptions options;
   options.routing = {.experts = header.experts,
                      .top_k = header.top_k,
                      .normalised = header.scores == ScoreKind::kChosenSoftmax};
   options.prefetch = setup.prefetch;
   options.by_worth = setup.by_worth;
+  options.score_tables = std::move(setup.score_tables);
   options.in_order = true;
   options.miss_order = second_lane ? MissOrder::kWeight : MissOrder::kRows;
   if (!setup.foreseen) return options;

@@ -36,7 +36,8 @@ struct ReplaySetup {
   std::unique_ptr<Predictor> predictor;  // null: loads begin when they are asked for
   PrefetchOptions prefetch;
   bool by_worth = false;  // reads ahead by what routers say; the passes need their routes
-  std::optional<ForeseenFuture> foreseen;  // in the predictor's place
+  std::optional<ScoreTables> score_tables;  // what that begins with
+  std::optional<ForeseenFuture> foreseen;   // in the predictor's place
   ReplayCosts costs;
   // Has a say in what is needed, in passes of as many tokens as it allows; then they need their
   // routes. None: everything is needed that was chosen.

@@ -70,6 +70,7 @@ class Player {
             spec_.predictor);
       }
       setup.by_worth = true;
+      if (options.score_tables != nullptr) setup.score_tables = *options.score_tables;
       TROUPE_ASSIGN_OR_RETURN(setup.predictor, MakePredictor(WorthPrefetch::kForPrompts,
                                                              header_.grid(), header_.top_k));
     } else {

@@ -33,6 +33,8 @@ struct ReplayOptions {
   std::uint32_t group = 0;  // see TracePasses
   ReplayCosts costs;
   std::uint64_t skip = 0;  // tokens at the trace's beginning that are not played
+  // What `scores` begins with, of the trace's shape; null: nothing. Must outlive the replay.
+  const ScoreTables* score_tables = nullptr;
   SubstitutionMaterial material;
   // Of a pass, at most, for answers that are not exact; at most kMostRoutedTokens.
   std::uint32_t substitution_tokens = 1;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "expert/prefetch/score_learner.h"
 #include "sim/replay/replay_for_test.h"
 #include "testing/test_seed.h"
 #include "trace/trace_for_test.h"
@@ -32,7 +33,8 @@ class ScoresAhead : public ReplayedTrace {
       header.moe_layers.push_back(l);
       header.expert_bytes.push_back(1000);
     }
-    TraceBlock block{.domains = {""}, .segments = {{.tokens = tokens}}, .tokens = tokens};
+    block_ = {.domains = {""}, .segments = {{.tokens = tokens}}, .tokens = tokens};
+    TraceBlock& block = block_;
     std::vector<std::uint32_t> words = {0};
     while (words.size() < tokens) {
       const bool follows = rng.Below(10) != 0;
@@ -62,15 +64,35 @@ class ScoresAhead : public ReplayedTrace {
     Write(header, block);
   }
 
+  // What the text that was made last teaches.
+  ScoreTables Learned() const {
+    ScoreLearner learner({.layers = kLayers, .experts = kExperts}, kTopK, 0);
+    for (std::uint32_t t = 0; t < block_.tokens; ++t) {
+      learner.TokenBegins(t);
+      for (std::uint32_t l = 0; l < kLayers; ++l) {
+        const std::size_t at = std::size_t{l} * block_.tokens + t;
+        const auto ids = std::span(block_.ids).subspan(at * kTopK, kTopK);
+        const std::vector<std::uint32_t> chosen(ids.begin(), ids.end());
+        learner.OnLayer(l, std::span(block_.all_scores).subspan(at * kExperts, kExperts), chosen,
+                        {});
+      }
+    }
+    return std::move(learner).Learned();
+  }
+
   // `load`: what loading an expert takes, in layer times.
-  ReplayResult Play(const char* predictor, double share, double load) {
+  ReplayResult Play(const char* predictor, double share, double load,
+                    const ScoreTables* known = nullptr) {
     ReplayOptions options{.group = 1};
+    options.score_tables = known;
     options.costs = {.load_seconds = std::vector<double>(kLayers, load),
                      .layer_first_seconds = 0.5,
                      .expert_first_seconds = 0.25};
     const auto slots = static_cast<std::uint32_t>(share * kLayers * kExperts);
     return RunOne({.policy = "echo", .predictor = predictor, .slots = slots}, options);
   }
+
+  TraceBlock block_;
 };
 
 TEST_F(ScoresAhead, MostOfTheStallGoesAwayWhereRoutingFollowsFromRouting) {
@@ -99,6 +121,24 @@ TEST_F(ScoresAhead, TellsHowManyMissesWereKnownAndHowFarAhead) {
     EXPECT_LT(random.same_token[ahead].RecallAt(0.6), 0.1) << ahead;
     EXPECT_GT(random.same_token[ahead].misses(), 0u) << ahead;
   }
+}
+
+TEST_F(ScoresAhead, WhatAnotherTextTaughtMakesTheFirstTokensMissesKnown) {
+  Rng rng(TestSeed());
+  Make(Text::kFollows, 1500, rng);
+  const ScoreTables known = Learned();
+  Make(Text::kFollows, 60, rng);
+  const ReplayResult without = Play("scores", 0.5, 0.5);
+  const ReplayResult with = Play("scores", 0.5, 0.5, &known);
+  EXPECT_EQ(without.prefetch.tokens_known, 0u);
+  EXPECT_EQ(with.prefetch.tokens_known, known.tokens);
+  EXPECT_GT(with.prefetch.tokens_learned, known.tokens);
+  for (std::size_t ahead = 0; ahead < 2; ++ahead) {
+    const double kept = with.prefetch.chances.same_token[ahead].RecallAt(0.6);
+    EXPECT_GT(kept, 0.6) << ahead;
+    EXPECT_LT(without.prefetch.chances.same_token[ahead].RecallAt(0.6), kept) << ahead;
+  }
+  EXPECT_LT(with.stall_seconds, without.stall_seconds);
 }
 
 // It comes to rest by itself: there is nothing that turns it off.
