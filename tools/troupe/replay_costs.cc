@@ -34,6 +34,12 @@ void ReplayCostFlags::AddTo(Options& options) {
                "Microseconds to compute a missing expert where it is stored, in parallel with the "
                "link (never)");
   options
+      .Add("--begin-share", begin_share_,
+           "Share of an expert's bytes with which its computing begins: 0.667 if gate and up were "
+           "enough (1)")
+      .Between(0.0, 1.0)
+      .Type("SHARE");
+  options
       .Add("--measured", measured_,
            "Use what `troupe probe` measured on this machine, for the disk that holds PATH")
       .Type("PATH");
@@ -44,6 +50,9 @@ void ReplayCostFlags::AddTo(Options& options) {
 Status ReplayCostFlags::CheckUsage() const {
   if (second_lane_us_ && !link_ && measured_.empty()) {
     return InvalidArgument("--second-lane-us needs --link or --measured: it shares loads");
+  }
+  if (begin_share_ < 1 && !link_ && measured_.empty()) {
+    return InvalidArgument("--begin-share needs --link or --measured: it shortens waiting");
   }
   if (cost_threads_ > 0 && measured_.empty()) {
     return InvalidArgument("--cost-threads needs --measured");
@@ -118,6 +127,7 @@ Result<CostedHeader> ReplayCostFlags::For(const TraceHeader& header,
     if (us) to = *us * 1e-6;
   };
   if (second_lane_us_) costs.second_lane_seconds = *second_lane_us_ * 1e-6;
+  costs.begin_share = begin_share_;
   set(expert_us_, costs.expert_first_seconds);
   set(expert_row_us_, costs.expert_further_seconds);
   set(layer_us_, costs.layer_first_seconds);

@@ -31,6 +31,7 @@ class ReplayCostFlags {
   std::optional<LinkSpeed> link_;
   Bytes expert_bytes_;
   std::optional<double> expert_us_, expert_row_us_, layer_us_, layer_row_us_, second_lane_us_;
+  double begin_share_ = 1;
   std::string measured_;
   std::uint32_t cost_threads_ = 0;
 };

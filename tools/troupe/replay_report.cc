@@ -165,6 +165,7 @@ Json ToJson(const ReplayReport& report, const ReplayOutcome& outcome) {
   }
   if (spec.substitution != "exact") json["substituted"] = ToJson(r.substitution);
   json["crowded_layers"] = r.crowded;
+  json["begun_early"] = r.begun_early;
   json["all"] = ToJson(r.all);
   json["prefill"] = ToJson(r.prefill);
   json["decode"] = ToJson(r.decode);

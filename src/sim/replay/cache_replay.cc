@@ -126,12 +126,22 @@ std::uint64_t CacheReplay::PlayLayer(std::size_t moe_layer, const ReplayPass& pa
   const bool followed =
       moe_layer + 1 < header_.moe_layers.size() && header_.moe_layers[moe_layer + 1] == layer + 1;
   if (followed) flow_.OnForecast(layer + 1, /*ahead=*/1, {});
-  GiveAll();
+  GiveAll(layer);
   if (const double left = elsewhere_until - loads_.now(); left > 0) {
     result_.stall_seconds += left;
     loads_.Pass(left);
   }
   return demands.size();
+}
+
+double CacheReplay::DoneWhileWaiting(std::uint32_t layer, double waited, double seconds) {
+  if (waited <= 0 || costs_.begin_share >= 1) return 0;
+  const double rest = (1 - costs_.begin_share) * loads_.SecondsFor(layer);
+  const double done = std::min({waited, rest, costs_.begin_share * seconds});
+  ++result_.begun_early;
+  result_.stall_seconds -= done;
+  result_.compute_seconds += done;
+  return done;
 }
 
 double CacheReplay::BusyElsewhere() {
@@ -140,7 +150,7 @@ double CacheReplay::BusyElsewhere() {
 }
 
 // As the engine takes experts: what is there first, then others as they come.
-void CacheReplay::GiveAll() {
+void CacheReplay::GiveAll(std::uint32_t layer) {
   for (bool first = true; !flow_.IsDone(*demand_); first = false) {
     flow_.LetGo(*demand_);
     flow_.Continue();
@@ -151,10 +161,17 @@ void CacheReplay::GiveAll() {
       loads_.PassToNextEnd();
       Collect();
     }
-    result_.stall_seconds += loads_.now() - start;
+    const double waited = loads_.now() - start;
+    result_.stall_seconds += waited;
     const Result<std::span<const Given>> given = flow_.Give(*demand_);
     TROUPE_CHECK(given.ok() && (first || !given->empty()));
-    for (const Given& expert : *given) Compute(costs_.ExpertSeconds(tokens_[expert.expert]));
+    for (const Given& expert : *given) {
+      const double seconds = costs_.ExpertSeconds(tokens_[expert.expert]);
+      // Of several the last one is what was waited for.
+      const bool last = expert.expert == given->back().expert;
+      const double done = last ? DoneWhileWaiting(layer, waited, seconds) : 0;
+      Compute(seconds - done);
+    }
   }
 }
 

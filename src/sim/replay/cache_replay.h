@@ -64,10 +64,13 @@ class CacheReplay {
   std::span<const ExpertDemand> Route(std::size_t moe_layer, const ReplayPass& pass);
   // By the largest weight that a token gives each.
   void Weigh(std::span<const ExpertChoice> chosen);
-  void GiveAll();
+  void GiveAll(std::uint32_t layer);
   // The second lane computes what was decided to be computed there; until when.
   double BusyElsewhere();
   void Collect();
+  // Of what computing takes, what was done while the expert was waited for, as its first part had
+  // come.
+  double DoneWhileWaiting(std::uint32_t layer, double waited, double seconds);
   void Compute(double seconds);
 
   const TraceHeader header_;

@@ -23,6 +23,9 @@ struct ReplayCosts {
   double layer_further_seconds = 0;         // each further one
   double expert_first_seconds = 0;          // of an expert
   double expert_further_seconds = 0;
+  // Share of an expert's bytes with which its computing begins, that of the same share of it; 1: it
+  // begins when all are there.
+  double begin_share = 1;
   // Where a missing expert can be computed where it lies, beside the link: what one takes so. The
   // two lanes then share a layer's misses, as MissFlow plans it: the heaviest are loaded, by the
   // weights of their routes.

@@ -32,6 +32,8 @@ struct ReplayResult {
   std::uint64_t bytes = 0;      // zero if the trace does not say what an expert weighs
   // Times that a layer's pass asked for more than could have a slot at once.
   std::uint64_t crowded = 0;
+  // Experts that were waited for and whose computing began before all their bytes were there.
+  std::uint64_t begun_early = 0;
   double stall_seconds = 0;
   double compute_seconds = 0;
   double reading_seconds = 0;  // of the link

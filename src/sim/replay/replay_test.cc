@@ -202,6 +202,26 @@ TEST_F(ReplayTest, StallIsTheTimeOfLoadsThatNothingHides) {
   // hidden for three by 1.
   EXPECT_DOUBLE_EQ(result.stall_seconds, 5 + 1 + 2);
   EXPECT_DOUBLE_EQ(result.compute_seconds, 2 * 10 + 4 * 3);
+  EXPECT_EQ(result.begun_early, 0u);
+}
+
+TEST_F(ReplayTest, ComputingThatBeginsWithAPartOfTheBytesShortensEachWait) {
+  const TraceHeader header{.model = "m", .layers = 1, .moe_layers = {0}, .experts = 4, .top_k = 2};
+  Write(header, {.domains = {""}, .segments = {{.tokens = 2}}, .tokens = 2, .ids = {0, 1, 1, 2}});
+  ReplayOptions options{.group = 1};
+  options.costs = {.latency_seconds = 1,
+                   .load_seconds = {4},
+                   .layer_first_seconds = 10,
+                   .expert_first_seconds = 3,
+                   .begin_share = 0.5};
+  const ReplayResult result = RunOne({.slots = 3}, options);
+  // As above, but half of the computing of each that is waited for is done in the last two seconds
+  // of its load: 1.5 of 5; then 1.5 of the 2.5 that what is left of 0 does not hide; 1.5 of 2.
+  EXPECT_DOUBLE_EQ(result.stall_seconds, 3.5 + 1 + 0.5);
+  EXPECT_DOUBLE_EQ(result.compute_seconds, 2 * 10 + 4 * 3);
+  EXPECT_EQ(result.begun_early, 3u);
+  options.costs.begin_share = 0.9;  // of a load's last 0.4 s
+  EXPECT_NEAR(RunOne({.slots = 3}, options).stall_seconds, 4.6 + 1 + 1.6, 1e-9);
 }
 
 TEST_F(ReplayTest, TheOracleHidesLoadsAndEveryPrefetchIsAccountedFor) {
