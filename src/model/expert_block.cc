@@ -193,12 +193,23 @@ void ForwardPass::CopyAnswers(std::span<const ReadyExpert> experts) {
   }
 }
 
+void ForwardPass::BeginExperts() {
+  while (const std::optional<BegunExpert> begun = experts_.TakeBegun()) {
+    const Assignments mine = AssignmentsOf(begun->expert);
+    AddFirstHalf(region_, begun->weights, ws_.normed.Of(tokens_),
+                 ws_.assigned_token.subspan(mine.first, mine.count),
+                 ws_.expert_hidden.Row(mine.first), ws_.expert_hidden.cols);
+    region_.Run(pool_);
+    begun_.push_back(begun->expert);
+  }
+}
+
 void ForwardPass::RunExperts(std::span<const ReadyExpert> experts, const Mlp* shared) {
   CopyAnswers(experts);
   const Activations normed = ws_.normed.Of(tokens_);
   for (const ReadyExpert& expert : experts) {
     const auto* const weights = std::get_if<Mlp>(&expert.answer);
-    if (weights == nullptr) continue;
+    if (weights == nullptr || HasBegun(expert.expert)) continue;
     const Assignments mine = AssignmentsOf(expert.expert);
     AddFirstHalf(region_, *weights, normed, ws_.assigned_token.subspan(mine.first, mine.count),
                  ws_.expert_hidden.Row(mine.first), ws_.expert_hidden.cols);
@@ -241,12 +252,14 @@ void ForwardPass::TellForecasts(std::uint32_t layer, const MoeWeights& w,
 
 Status ForwardPass::RunChosen(std::uint32_t layer, const LayerWeights& w,
                               std::span<const ExpertDemand> demands, const LayerWeights* next) {
+  begun_.clear();
   // What is there at once runs together with the shared expert, while the rest is on its way.
   TROUPE_ASSIGN_OR_RETURN(std::span<const ReadyExpert> ready, experts_.Take(/*wait=*/false));
   RunExperts(ready, config_.moe.shared_ff > 0 ? &w.moe.shared : nullptr);
   std::size_t run = ready.size();
   if (next != nullptr) ForecastWithAnswers(layer, w, *next, ready);
   for (; run < demands.size(); run += ready.size()) {
+    BeginExperts();
     TROUPE_ASSIGN_OR_RETURN(ready, experts_.Take(/*wait=*/true));
     RunExperts(ready, nullptr);
   }

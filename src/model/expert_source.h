@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 
@@ -45,6 +46,12 @@ struct ReadyExpert {
   std::variant<Mlp, ReadyRows> answer;  // weights to compute with, or what they would give
 };
 
+// An expert on its way of which gate and up have come.
+struct BegunExpert {
+  std::uint32_t expert = 0;
+  Mlp weights;  // down is not to be read
+};
+
 class ExpertSource {
  public:
   virtual ~ExpertSource() = default;
@@ -83,6 +90,13 @@ class ExpertSource {
   // hold all the room that the source has: then ask again. Fails if one of them cannot be had; what
   // was asked for is then forgotten.
   virtual Result<std::span<const ReadyExpert>> Take(bool wait) = 0;
+
+  // Where Take would wait: waits until gate and up of an expert that was asked for have come, and
+  // gives it, each once. None where there is none to wait for, or Take waits no longer. What was
+  // taken before is not good any more, and these weights are until the next Take. Nobody has
+  // compared all of their bytes: what is computed with them counts only if Take gives weights of
+  // that expert.
+  virtual std::optional<BegunExpert> TakeBegun() { return std::nullopt; }
 
   // Lets reads under way go on, without waiting; called between the regions of a pass. What was
   // taken stays good.

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/status.h"
 #include "base/thread_pool.h"
@@ -139,6 +140,11 @@ class ForwardPass {
   // `next`: a layer whose gate is asked once the first answers are there, or null.
   Status RunChosen(std::uint32_t layer, const LayerWeights& w,
                    std::span<const ExpertDemand> demands, const LayerWeights* next);
+  // The first halves of experts whose last bytes are still on their way.
+  void BeginExperts();
+  bool HasBegun(std::uint32_t expert) const {
+    return std::ranges::find(begun_, expert) != begun_.end();
+  }
   void RunExperts(std::span<const ReadyExpert> experts, const Mlp* shared);
   void RouterInputs(const LayerWeights& w);
   // Of the experts that `there` marks, or of all if it is empty.
@@ -171,6 +177,7 @@ class ForwardPass {
   Workspace& ws_;
   std::size_t tokens_;                            // rows of all groups
   std::span<const std::uint32_t> forecast_rows_;  // that forecasts are made of
+  std::vector<std::uint32_t> begun_;  // experts of the layer: their hidden rows are there
 };
 
 }  // namespace troupe

@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "model/forecast_rows.h"
 #include "model/tiny_model_for_test.h"
@@ -99,6 +102,64 @@ TEST(ForwardPass, TheSourceHearsOfEveryGroupAndIsAskedForEveryChoice) {
   EXPECT_EQ(curious.passes[0].groups[1].request, 8u);
   EXPECT_EQ(curious.rows_asked, 2 * 5 * model.config().moe.routing.top_k);
   EXPECT_EQ(part.transformer().expert_uses(), curious.rows_asked);
+}
+
+// Experts that come one by one, every second one's gate and up before its down.
+class ComingExperts final : public ExpertSource {
+ public:
+  explicit ComingExperts(const ModelWeights& weights) : weights_(weights) {}
+
+  void Ask(const ExpertBatch& batch) override {
+    layer_ = batch.layer;
+    coming_.clear();
+    for (const ExpertDemand& demand : batch.demands) coming_.push_back(demand.expert);
+    was_begun_ = false;
+  }
+  std::optional<BegunExpert> TakeBegun() override {
+    if (was_begun_ || coming_.size() % 2 == 0) return std::nullopt;
+    was_begun_ = true;
+    ++begun;
+    Mlp first = Of(coming_.front());
+    first.down.data = nullptr;  // whoever reads it now is told
+    return BegunExpert{.expert = coming_.front(), .weights = first};
+  }
+  Result<std::span<const ReadyExpert>> Take(bool wait) override {
+    ready_.clear();
+    if (!wait) return std::span<const ReadyExpert>(ready_);
+    Mlp weights = Of(coming_.front());
+    if (std::exchange(was_begun_, false)) weights.gate.data = weights.up.data = nullptr;
+    ready_.push_back({.expert = coming_.front(), .answer = weights});
+    coming_.erase(coming_.begin());
+    return std::span<const ReadyExpert>(ready_);
+  }
+  ExpertUsage usage() const override { return {}; }
+
+  std::size_t begun = 0;
+
+ private:
+  const Mlp& Of(std::uint32_t expert) const { return weights_.layers[layer_].moe.experts[expert]; }
+
+  const ModelWeights& weights_;
+  std::uint32_t layer_ = 0;
+  std::vector<std::uint32_t> coming_;
+  bool was_begun_ = false;
+  std::vector<ReadyExpert> ready_;
+};
+
+TEST(ForwardPass, ExpertsThatAreBegunBeforeTheirDownHasComeGiveTheSameBytes) {
+  for (const char* shape : {"tiny-qwen2moe", "tiny-deepseek2", "tiny-gpt-oss"}) {
+    const TinyModel model(shape);
+    ModelPart whole(model, model.AllLayers()), part(model, model.AllLayers());
+    ComingExperts coming(part.weights());
+    part.Use(coming);
+    Rng rng(TestSeed());
+    const auto tokens = model.Tokens(5, rng);
+    KvSequence a = whole.NewSequence(5), b = part.NewSequence(5);
+    ASSERT_TRUE(whole.Forward({.cache = &a, .tokens = tokens}).ok());
+    ASSERT_TRUE(part.Forward({.cache = &b, .tokens = tokens}).ok());
+    EXPECT_EQ(part.Logits(0, 5), whole.Logits(0, 5)) << shape;
+    EXPECT_GT(coming.begun, 0u);
+  }
 }
 
 }  // namespace

@@ -38,6 +38,8 @@ struct OffloadReport {
   CacheStats cache;
   std::uint64_t shielded = 0;  // victims that the policy spared for the layer under way
   LoaderStats loads;
+  // Experts whose gate and up were computed with before their down had come.
+  std::uint64_t begun_before_down = 0;
   FilledSlots filled;
   double recent_bytes_per_second = 0;  // of the medium; 0: nothing was read yet
   std::optional<Prefetch> prefetch;    // absent: loads begin when they are asked for

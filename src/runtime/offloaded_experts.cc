@@ -62,6 +62,7 @@ void OffloadedExperts::CloseDemand() {
   batch_.reset();
   asked_at_.reset();
   answered_.clear();
+  begun_.clear();
   peers_->Forget();
 }
 
@@ -187,12 +188,54 @@ void OffloadedExperts::WaitForNext() {
   if (times_ != nullptr) times_->OnStalled({start, end});
 }
 
-Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
+void OffloadedExperts::LookAround() {
   flow_.LetGo(*demand_);
   flow_.Continue();
   loads_->loader().Poll();
   CollectEnded();
   TakeNews();
+}
+
+void OffloadedExperts::FindComing() {
+  flow_.Coming(*demand_, coming_);
+  std::erase_if(coming_, [this](const Given& expert) {
+    return std::ranges::find(begun_, expert.expert) != begun_.end();
+  });
+}
+
+std::optional<BegunExpert> OffloadedExperts::BeginOne() {
+  for (const Given& expert : coming_) {
+    const ExpertId id{layer_, expert.expert};
+    if (!loads_->HasBegun(id)) continue;
+    begun_.push_back(expert.expert);
+    ++begun_before_down_;
+    return BegunExpert{.expert = expert.expert,
+                       .weights = loads_->WeightsIn(expert.slot, id, ExpertCopy::kFull)};
+  }
+  return std::nullopt;
+}
+
+// With peers answers may come first, and from a store that is not direct experts come whole.
+std::optional<BegunExpert> OffloadedExperts::TakeBegun() {
+  std::optional<BegunExpert> begun;
+  if (peers_ != &nobody_ || flow_.drafts() || !loads_->store().direct()) return begun;
+  LookAround();
+  if (!HasNothing()) return begun;
+  const Nanos start = clock_.Now();
+  for (FindComing(); !coming_.empty() && HasNothing(); FindComing()) {
+    begun = BeginOne();
+    if (begun) break;
+    loads_->loader().WaitForPiece();
+    CollectEnded();
+  }
+  const Nanos end = clock_.Now();
+  flow_.OnStalled(end - start);
+  if (times_ != nullptr) times_->OnStalled({start, end});
+  return begun;
+}
+
+Result<std::span<const ReadyExpert>> OffloadedExperts::Take(bool wait) {
+  LookAround();
   if (wait) WaitForNext();
   const Result<std::span<const Given>> given = flow_.Give(*demand_);
   if (!given.ok()) {
@@ -278,6 +321,7 @@ OffloadReport OffloadedExperts::report() const {
                        .cache = cache.stats(),
                        .shielded = cache.policy().shielded(),
                        .loads = loader().stats(),
+                       .begun_before_down = begun_before_down_,
                        .filled = filled_,
                        .recent_bytes_per_second = loads_->recent_bytes_per_second(),
                        .prefetch = std::nullopt,

@@ -71,6 +71,7 @@ class OffloadedExperts final : public ExpertSource {
     flow_.OnForecast(layer, ahead, forecast);
   }
   Result<std::span<const ReadyExpert>> Take(bool wait) override;
+  std::optional<BegunExpert> TakeBegun() override;
   void Advance() override;
 
   // Peers may compute what is missing, from the next pass on. They must outlive it. Passes of which
@@ -169,6 +170,12 @@ class OffloadedExperts final : public ExpertSource {
   // Tells the judge once the layer has all of its misses.
   void JudgeLayer();
   void WaitForNext();
+  // Before something is given: takes note of what has come.
+  void LookAround();
+  // The experts that the layer waits for and that were not begun; and one of them whose gate and up
+  // have come.
+  void FindComing();
+  std::optional<BegunExpert> BeginOne();
   void ShareSlots(std::uint32_t all);
 
   std::unique_ptr<SlotLoads> loads_;
@@ -196,7 +203,10 @@ class OffloadedExperts final : public ExpertSource {
   std::optional<Nanos> asked_at_;     // of a layer that is to be judged
   DistributionJudge judge_;
   std::uint32_t layer_ = 0;
-  std::vector<ReadyExpert> ready_;  // given last
+  std::vector<ReadyExpert> ready_;    // given last
+  std::vector<std::uint32_t> begun_;  // experts of the layer that TakeBegun has given
+  std::vector<Given> coming_;         // of TakeBegun
+  std::uint64_t begun_before_down_ = 0;
   Nanos substituting_ = 0;
 };
 

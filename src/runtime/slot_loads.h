@@ -74,6 +74,11 @@ class SlotLoads final : public LoadPort {
 
   // An expert that lies in a slot.
   Mlp WeightsIn(std::uint32_t slot, ExpertId id, ExpertCopy copy) const;
+  // Whether gate and up of an expert that is being loaded into a slot can be computed with
+  // (ExpertLoader::HasBegun).
+  bool HasBegun(ExpertId id) const {
+    return loader_->HasBegun(id, Bytes(layouts_[id.layer].matrices[2].slot_offset));
+  }
   // What the experts of each layer have beside what is loaded. Before any is asked for.
   void set_extras(std::vector<ExpertExtras> extras) { extras_ = std::move(extras); }
   Bytes SourceBytes(std::uint32_t layer, ExpertCopy copy) const;

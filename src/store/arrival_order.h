@@ -29,6 +29,15 @@ class ArrivalOrder {
 
   void OnCame(std::size_t number) { pieces_[number].came = true; }
 
+  // Whether the bytes of the first part up to there have come, whatever was taken of them.
+  bool HasCome(std::uint64_t upto) const {
+    for (const Piece& piece : pieces_) {
+      if (piece.part > 0 || !piece.came) return false;
+      if (piece.upto >= upto) return true;
+    }
+    return false;
+  }
+
   // Whether the next bytes in order have come.
   bool HasMore() const { return next_ < pieces_.size() && pieces_[next_].came; }
 

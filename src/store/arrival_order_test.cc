@@ -52,6 +52,16 @@ TEST_F(ArrivalOrderTest, KeepsBackWhatComesBeforeAnEarlierPiece) {
               ElementsAre(Stretch{0, 0, 100}, Stretch{0, 100, 50}, Stretch{1, 0, 30}));
 }
 
+TEST_F(ArrivalOrderTest, TheFirstBytesHaveComeOnceAllPiecesUpToThereHave) {
+  order_.OnCame(numbers_[1]);
+  EXPECT_FALSE(order_.HasCome(1));
+  EXPECT_FALSE(order_.HasCome(120));
+  order_.OnCame(numbers_[0]);
+  EXPECT_TRUE(order_.HasCome(100));
+  EXPECT_TRUE(order_.HasCome(150));
+  EXPECT_FALSE(order_.HasCome(151));  // there are no more of the first part
+}
+
 TEST_F(ArrivalOrderTest, GivesNoMoreAtOnceThanIsAskedFor) {
   for (const std::size_t number : numbers_) order_.OnCame(number);
   EXPECT_THAT(TakeAll(60), ElementsAre(Stretch{0, 0, 60}, Stretch{0, 60, 40}, Stretch{0, 100, 50},

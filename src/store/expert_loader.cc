@@ -142,6 +142,17 @@ Bytes ExpertLoader::BytesLeft(ExpertId id) const {
   return found == loads_.end() ? Bytes() : Bytes(found->second->left);
 }
 
+// A load that was called off ends, and is begun anew, without having been compared.
+bool ExpertLoader::HasBegun(ExpertId id, Bytes bytes) const {
+  const auto found = loads_.find(id);
+  if (found == loads_.end()) return false;
+  const Load& load = *found->second;
+  const bool lies =
+      load.store->direct() && load.parts.size() == 1 && load.parts[0].data() == load.slot.data();
+  return lies && load.urgency == Urgency::kDemand && load.status.ok() &&
+         load.order.HasCome(bytes.count());
+}
+
 Bytes ExpertLoader::AheadOfDemand() const {
   std::uint64_t bytes = 0;
   for (const auto& [id, load] : loads_) {
@@ -302,13 +313,14 @@ void ExpertLoader::NoteTime(Nanos began) {
   stats_.seen = watch_.sum();
 }
 
-void ExpertLoader::Collect(std::optional<Nanos> wait) {
-  if (reader_->under_way() == 0) return;
+std::size_t ExpertLoader::Collect(std::optional<Nanos> wait) {
+  if (reader_->under_way() == 0) return 0;
   answers_.clear();
   const Nanos began = clock_.Now();
   reader_->Collect(answers_, wait);
   NoteTime(began);
   for (const ReadAnswer& answer : answers_) TakeAnswer(answer);
+  return answers_.size();
 }
 
 void ExpertLoader::Compare(Load& load, std::uint64_t most) {
@@ -388,6 +400,16 @@ void ExpertLoader::WaitFor(Nanos longest) {
   Poll();
   if (!ended_.empty()) return;
   Collect(CompareArrived() ? Nanos{0} : longest);
+  SubmitPieces();
+  FinishLoads();
+  SubmitPieces();
+}
+
+void ExpertLoader::WaitForPiece() {
+  SubmitPieces();
+  if (ended_.empty() && Collect(Nanos{0}) == 0) {
+    Collect(CompareArrived() ? std::optional<Nanos>(0) : std::nullopt);
+  }
   SubmitPieces();
   FinishLoads();
   SubmitPieces();

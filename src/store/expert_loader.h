@@ -94,12 +94,18 @@ class ExpertLoader final : private ThreadPool::BetweenTasks {
   void Wait();
   // The same, but no longer than that.
   void WaitFor(Nanos longest);
+  // The same, until a read has come or a load has ended. Something must be under way.
+  void WaitForPiece();
   // Loads that ended since the last call, in the order of their ends.
   std::vector<LoadEnd> TakeEnded();
 
   std::size_t under_way() const { return loads_.size(); }
   // That are still to come of an expert's load; none if it has ended.
   Bytes BytesLeft(ExpertId id) const;
+  // Whether the first bytes of an expert on its way lie in its slot, of a demand that has not
+  // failed: it will end with all of them as they are and compared, or with an error. Never of a
+  // store that is not direct.
+  bool HasBegun(ExpertId id, Bytes bytes) const;
   // That are read before a demand which would be requested now.
   Bytes AheadOfDemand() const;
   const LoaderStats& stats() const { return stats_; }
@@ -132,7 +138,7 @@ class ExpertLoader final : private ThreadPool::BetweenTasks {
   void CutIntoPieces(Load& load);
   void SubmitPieces();
   bool NextPiece(std::size_t& piece);
-  void Collect(std::optional<Nanos> wait);
+  std::size_t Collect(std::optional<Nanos> wait);  // how many reads have come
   void TakeAnswer(const ReadAnswer& answer);
   std::deque<Load*>& QueueOf(Urgency urgency) { return queues_[static_cast<std::size_t>(urgency)]; }
   void DropUnsubmitted(Load& load);

@@ -178,6 +178,7 @@ Json RunRecord(const Engine& engine, std::span<const TokenId> prompt, const Samp
     record["filling_s"] = offload->filled.seconds;
     record["read_retries"] = offload->loads.retries;
     record["served_reads"] = offload->loads.served_reads;
+    record["begun_before_down"] = offload->begun_before_down;
     record["compared_bytes"] = offload->loads.compared_bytes;
     record["compared_early_bytes"] = offload->loads.compared_early;
     record["finishing_s"] = offload->loads.finishing_seconds;

@@ -412,6 +412,16 @@ bool MissFlow::Waits(DemandId id, std::uint32_t expert) const {
          !demand.hand_out.IsReady(expert);
 }
 
+void MissFlow::Coming(DemandId id, std::vector<Given>& coming) const {
+  coming.clear();
+  for (const WaitingMiss& miss : At(id).waiting) {
+    const ExpertId wanted = miss.event.id;
+    if (cache_.Find(wanted) != Residence::kLoading) continue;
+    if (cache_.CopyOf(wanted) != ExpertCopy::kFull) continue;
+    coming.push_back({.expert = wanted.expert, .slot = cache_.SlotOf(wanted)});
+  }
+}
+
 bool MissFlow::AnyRowWaits() const {
   return std::ranges::any_of(open_, [](const auto& demand) {
     return demand->whose != DemandOf::kHolding && !demand->waiting.empty();

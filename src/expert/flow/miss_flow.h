@@ -86,6 +86,9 @@ class MissFlow {
 
   // Whether the demand waits for its load, and it has not come yet.
   bool Waits(DemandId id, std::uint32_t expert) const;
+  // Those of them that are being loaded in their full copy, and into which slots. Unless the load
+  // fails they will be given from there.
+  void Coming(DemandId id, std::vector<Given>& coming) const;
   // Such a one is computed elsewhere after all, and is never given. Its load goes on.
   void GiveAway(DemandId id, std::uint32_t expert) { answers_.GiveAway(At(id), expert); }
 
