@@ -32,7 +32,7 @@ class ScoreTables(unittest.TestCase):
         cls.model = cls.folder / "m.gguf"  # calibration leaves files beside it
         shutil.copyfile(MODELS / "tiny-qwen2moe-q8_0.gguf", cls.model)
         text = cls.folder / "text"
-        text.write_text((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")[:16000], encoding="utf-8")
+        text.write_text((ROOT / "tests/data/prose/mixed.txt").read_text(encoding="utf-8")[:16000], encoding="utf-8")
         cls.calibrated = troupe("calibrate", cls.model, "--text", text, "--threads", 1, "--json",
                                 cls.folder / "learned.json")
         cls.tables = cls.model.with_suffix(".scores")

@@ -1,5 +1,6 @@
 #include "gpu/buddies.h"
 
+#include <algorithm>
 #include <bit>
 #include <string_view>
 
@@ -43,6 +44,7 @@ Status GpuBuddies::Put(std::unique_ptr<GpuBuffer>& buffer, std::span<const std::
 Status GpuBuddies::SetLists(const GpuBuddyLists& lists) {
   TROUPE_CHECK(!lists.begins.empty() && lists.begins.back() == lists.experts.size());
   TROUPE_CHECK(lists.experts.size() == lists.shares.size());
+  TROUPE_CHECK(std::ranges::all_of(lists.experts, [](auto e) { return e < kGpuBuddyExperts; }));
   lists_ = static_cast<std::uint32_t>(lists.begins.size() - 1);
   TROUPE_RETURN_IF_ERROR(Put(begins_, std::as_bytes(std::span(lists.begins))));
   // A model may have no buddies at all: a buffer of no bytes is none that a device gives.
@@ -60,6 +62,7 @@ Status GpuBuddies::SetTokens(const GpuRoutedTokens& routed) {
   TROUPE_CHECK(routed.layer < lists_ / routed.experts);
   TROUPE_CHECK(routed.top_k > 0 && routed.top_k <= kGpuBuddyItems && routed.tokens > 0);
   TROUPE_CHECK(routed.chosen.size() == slots && routed.weights.size() == slots);
+  TROUPE_CHECK(std::ranges::all_of(routed.chosen, [&](auto e) { return e < routed.experts; }));
   TROUPE_CHECK(routed.resident.size() == WordsFor(routed.experts) &&
                routed.missing.size() == WordsFor(routed.experts));
   layer_ = routed.layer;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <system_error>
 #include <thread>
 
@@ -14,41 +15,60 @@ namespace {
 constexpr Nanos kStep = 50'000'000;
 
 std::atomic<bool> has_hung = false;
+std::atomic<int> calls_out = 0;  // that were left to themselves and have not come back
 
 struct CallState {
   Mutex mu;
   CondVar ended;
   bool over TROUPE_GUARDED_BY(mu) = false;
+  bool is_left TROUPE_GUARDED_BY(mu) = false;
+  std::exception_ptr thrown TROUPE_GUARDED_BY(mu);
 };
+
+// Also what a driver throws, for whoever asked: on this thread it would end the program.
+void Make(std::function<void()> call, CallState& state) {
+  std::exception_ptr thrown;
+  try {
+    call();
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  call = nullptr;  // what it holds goes before it counts as over
+  const MutexLock lock(state.mu);
+  state.thrown = thrown;
+  state.over = true;
+  if (state.is_left) --calls_out;
+  state.ended.NotifyAll();
+}
 
 bool EndsWithin(Nanos longest, CallState& state) {
   MutexLock lock(state.mu);
   for (Nanos left = longest; !state.over && left > 0; left -= std::min(left, kStep)) {
     state.ended.WaitFor(state.mu, std::min(left, kStep));
   }
+  if (!state.over) {
+    state.is_left = true;
+    ++calls_out;
+  }
+  if (state.thrown) std::rethrow_exception(state.thrown);
   return state.over;
 }
 
 }  // namespace
 
 Status RunWithin(Nanos longest, std::string_view what, std::function<void()> call) {
+  if (calls_out > 0) {
+    return Error(Code::kDeadlineExceeded, "{}: a driver that was asked before still hangs", what);
+  }
   const auto state = std::make_shared<CallState>();
-  std::thread thread;
-  try {
-    thread = std::thread([state, call = std::move(call)] {
-      call();
-      MutexLock lock(state->mu);
-      state->over = true;
-      state->ended.NotifyAll();
-    });
+  try {  // nobody joins it: what a driver does as a thread ends may hang as well
+    std::thread([state, call = std::move(call)]() mutable {
+      Make(std::move(call), *state);
+    }).detach();
   } catch (const std::system_error&) {
     return Error(Code::kResourceExhausted, "{}: the system gives no thread for it", what);
   }
-  if (EndsWithin(longest, *state)) {
-    thread.join();
-    return OkStatus();
-  }
-  thread.detach();
+  if (EndsWithin(longest, *state)) return OkStatus();
   NoteHungDriver();
   return Error(Code::kDeadlineExceeded, "{}: its driver hangs, for {:.1f} s so far", what,
                static_cast<double>(longest) * 1e-9);

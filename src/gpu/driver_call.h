@@ -15,8 +15,9 @@
 
 namespace troupe {
 
-// kDeadlineExceeded: the call has not come back, and its thread is left to itself. Time in which
-// the whole program stood still does not count.
+// kDeadlineExceeded: the call has not come back, and its thread is left to itself; or one that was
+// left before has not, and this one was not made. Time in which the whole program stood still does
+// not count. What the call throws is thrown.
 Status RunWithin(Nanos longest, std::string_view what, std::function<void()> call);
 
 // What `call` gives, a Status or a Result. It must own what it uses: who asked may be gone.

@@ -47,9 +47,12 @@ ResidentParts ResidentMemoryParts() {
   return {.own = anonymous + shared, .files = files};
 }
 
-Bytes HeldForPlan(const ResidentParts& parts) {
-  constexpr Bytes kStep = 1_MiB, kLeastFiles = 16_MiB;
-  return RoundUp(parts.own, kStep) + std::max(RoundUp(parts.files, kStep), kLeastFiles);
+Bytes HeldForPlan(const ResidentParts& parts, Bytes mapped) {
+  constexpr Bytes kStep = 1_MiB, kFileStep = 4_MiB, kLeastFiles = 16_MiB;
+  const Bytes files = mapped >= parts.files
+                          ? RoundUp(mapped, kStep)
+                          : std::max(RoundUp(parts.files, kFileStep), kLeastFiles);
+  return RoundUp(parts.own, kStep) + files;
 }
 
 // Not getrusage: its maximum survives exec, and would be that of a larger parent.

@@ -20,7 +20,9 @@ ResidentParts ResidentMemoryParts();
 // plan. Where the program has not mapped its files (program_files.h) the kernel has, by what it
 // keeps of them (9 to 15 MiB were seen of one command): no less is counted than what a run comes to
 // use.
-Bytes HeldForPlan(const ResidentParts& parts);
+// `mapped`: all of the program's files, so that only what it has opened since can grow; zero: it
+// has not mapped them.
+Bytes HeldForPlan(const ResidentParts& parts, Bytes mapped);
 
 // The system gets the pages back that the allocator holds and nobody uses. How many bytes fewer are
 // resident; others may allocate meanwhile, so it can be zero.

@@ -39,17 +39,20 @@ TEST(ProcessMemory, ItsPartsAreTheWhole) {
 }
 
 TEST(ProcessMemory, APlanCountsTheSameWhereTheKernelHasMappedMorePages) {
-  const Bytes held = HeldForPlan({.own = 3000_KiB, .files = 11'900_KiB});
+  const Bytes held = HeldForPlan({.own = 3000_KiB, .files = 11'900_KiB}, Bytes());
   EXPECT_EQ(held, 3_MiB + 16_MiB);
-  EXPECT_EQ(HeldForPlan({.own = 3020_KiB, .files = 15'900_KiB}), held);
+  EXPECT_EQ(HeldForPlan({.own = 3020_KiB, .files = 15'900_KiB}, Bytes()), held);
 }
 
 TEST(ProcessMemory, APlanCountsNoLessThanWhatIsHeld) {
   for (const Bytes own : {Bytes(), 1_MiB, 5_MiB + 1_KiB}) {
     for (const Bytes files : {Bytes(), 16_MiB, 16_MiB + 4_KiB, 40_MiB}) {
-      const Bytes held = HeldForPlan({.own = own, .files = files});
+      const Bytes held = HeldForPlan({.own = own, .files = files}, Bytes());
       EXPECT_GE(held, own + files);
-      EXPECT_LT(held, own + std::max(files, 16_MiB) + 2_MiB);
+      EXPECT_LT(held, own + std::max(files, 16_MiB) + 5_MiB);
+      const Bytes mapped = HeldForPlan({.own = own, .files = files}, 20_MiB);
+      EXPECT_GE(mapped, own + std::max(files, 20_MiB));
+      EXPECT_LT(mapped, own + std::max(files, 20_MiB) + 5_MiB);
     }
   }
 }

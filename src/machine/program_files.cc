@@ -3,6 +3,7 @@
 #include <link.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -10,6 +11,8 @@
 
 namespace troupe {
 namespace {
+
+std::atomic<std::uint64_t> mapped = 0;
 
 // Of one segment; read in place of MADV_POPULATE_READ, which kernels before 5.14 do not know.
 std::uint64_t MapPages(std::uintptr_t begin, std::uintptr_t end) {
@@ -36,7 +39,10 @@ int MapObject(dl_phdr_info* object, std::size_t, void* sum) {
 Bytes MapProgramFiles() {
   std::uint64_t sum = 0;
   if (!kSanitized) ::dl_iterate_phdr(MapObject, &sum);
+  mapped = sum;
   return Bytes(sum);
 }
+
+Bytes MappedProgramFiles() { return Bytes(mapped); }
 
 }  // namespace troupe

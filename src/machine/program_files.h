@@ -11,5 +11,7 @@ namespace troupe {
 // afterwards counts them all, and the kernel cannot add any. Zero in a sanitizer's build, whose
 // code is many times as large and proves no budget.
 Bytes MapProgramFiles();
+// What it said last; zero where nobody has called it.
+Bytes MappedProgramFiles();
 
 }  // namespace troupe

@@ -15,11 +15,13 @@ TEST(ProgramFiles, AllOfThemAreResidentOnceTheyWereMapped) {
   const Bytes all = MapProgramFiles();
   EXPECT_GT(all, 2_MiB);
   const Bytes resident = ResidentMemoryParts().files;
-  // What was written of them (tables of the linker) counts as the process's own.
+  EXPECT_EQ(MappedProgramFiles(), all);
+  // What was written of them (tables of the linker) counts as the process's own, and systems that
+  // count by processor say the sum roughly.
   EXPECT_GE(resident + 2_MiB, all);
   EXPECT_EQ(MapProgramFiles(), all);
   const Bytes again = ResidentMemoryParts().files;
-  EXPECT_LE(std::max(again, resident) - std::min(again, resident), 1_MiB);
+  EXPECT_LE(std::max(again, resident) - std::min(again, resident), 2_MiB);
 }
 
 }  // namespace

@@ -72,8 +72,9 @@ Linear RowsOf(const Linear& router, std::span<const std::uint32_t> group, Parts&
     UnpackRow(matrix, group[i], std::span(rows).subspan(i * row_bytes, row_bytes));
     if (router.bias != nullptr) bias.push_back(router.bias[group[i]]);
   }
-  return {.weight = parts.Panels(matrix.type, group.size(), matrix.cols, rows),
-          .bias = bias.empty() ? nullptr : parts.Floats(bias)};
+  PanelMatrix rows_of = parts.Panels(matrix.type, group.size(), matrix.cols, rows);
+  rows_of.factor = matrix.factor;
+  return {.weight = rows_of, .bias = bias.empty() ? nullptr : parts.Floats(bias)};
 }
 
 }  // namespace

@@ -63,6 +63,7 @@ ModelConfig NextTokenHeadOf(const ModelConfig& config) {
   head.next_token_head = false;
   head.recurrent.clear();
   head.delta.reset();
+  head.space.reset();
   head.moe.leading_dense = 0;
   return head;
 }

@@ -369,7 +369,8 @@ Status WeightBinder::BindEnds(ModelWeights& w) {
                               return Matrix("output.weight", config_.width, config_.vocabulary);
                             }));
   }
-  if (const TensorInfo* factors = Find("rope_freqs.weight")) {
+  const TensorInfo* const factors = Find("rope_freqs.weight");
+  if (factors != nullptr && config_.rope.dims > 0) {
     TROUPE_RETURN_IF_ERROR(CheckShape(*factors, {.cols = config_.rope.dims / 2}));
     if (factors->type != TensorType::kF32) {
       return InvalidArgument("{}: tensor '{}' has type {}, expected F32", file_.path(),

@@ -64,6 +64,7 @@ Status WeightBinder::BindExpertMatrices(std::uint32_t layer, const std::string& 
     for (std::size_t m = 0; m < panels.size(); ++m) {
       const ExpertMatrix& matrix = layout.matrices[m];
       panels[m] = Panels(*matrix.tensor, matrix.FirstRow(e), matrix.rows);
+      panels[m].factor = nullptr;  // Complete knows it, also of one expert alone
     }
     const Mlp matrices{.gate = panels[0], .up = panels[1], .down = panels[2]};
     w.experts.push_back(w.extras.Complete(matrices, e));

@@ -222,12 +222,15 @@ std::optional<BegunExpert> OffloadedExperts::TakeBegun() {
   LookAround();
   if (!HasNothing()) return begun;
   const Nanos start = clock_.Now();
+  bool has_waited = false;
   for (FindComing(); !coming_.empty() && HasNothing(); FindComing()) {
     begun = BeginOne();
     if (begun) break;
     loads_->loader().WaitForPiece();
     CollectEnded();
+    has_waited = true;
   }
+  if (!has_waited) return begun;
   const Nanos end = clock_.Now();
   flow_.OnStalled(end - start);
   if (times_ != nullptr) times_->OnStalled({start, end});

@@ -1,12 +1,15 @@
 #include "runtime/plan_model.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "base/available_cpus.h"
 #include "expert/prefetch/worth_prefetch.h"
 #include "machine/machine_memory.h"
 #include "machine/process_memory.h"
+#include "machine/program_files.h"
 #include "model/group_router.h"
 #include "runtime/buddy_profile.h"
 #include "runtime/checked_experts.h"
@@ -26,7 +29,7 @@ namespace {
 // stacks, tables of the loader and the regions, token lists, text on its way out, records.
 constexpr Bytes kProgramGrowth = 6_MiB;
 
-Bytes HeldNow() { return HeldForPlan(ResidentMemoryParts()); }
+Bytes HeldNow() { return HeldForPlan(ResidentMemoryParts(), MappedProgramFiles()); }
 
 // `taken` is what the process holds, or may come to hold by models that are open.
 Result<MachineFacts> ReadMachineFacts(const std::string& model, const std::string& container,
@@ -187,8 +190,14 @@ Result<std::string> WantedChain(const ChainQuestion& asked) {
   return ChainWithin(std::get<LatencyTarget>(lossiness), asked);
 }
 
+bool HasExpertFactors(const GgufModel& file) {
+  return std::ranges::any_of(file.tensors(), [](const TensorInfo& tensor) {
+    return std::string_view(tensor.name).ends_with("_exps.scale");
+  });
+}
+
 // Before the plan is made, so that what the driver takes of this process's memory is in it.
-Result<std::optional<FoundCard>> FindCardFor(const ModelConfig& config,
+Result<std::optional<FoundCard>> FindCardFor(const GgufModel& file, const ModelConfig& config,
                                              const ExpertLayouts& layouts,
                                              const EngineOptions& options, PlanFor use,
                                              std::string& why) {
@@ -196,6 +205,8 @@ Result<std::optional<FoundCard>> FindCardFor(const ModelConfig& config,
   const char* without = nullptr;
   if (config.moe.routing.experts == 0) {
     without = "the model has no experts";
+  } else if (!config.moe.beside_dense && HasExpertFactors(file)) {
+    without = "its experts have factors beside their matrices, which the processor applies";
   } else if (options.trace) {
     without = "a trace is recorded, of what memory alone does";
   } else if (!std::holds_alternative<Exact>(options.offload.lossiness) ||
@@ -243,7 +254,7 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& ask
   EnginePlan plan;
   std::string no_card;
   TROUPE_ASSIGN_OR_RETURN(std::optional<FoundCard> card,
-                          FindCardFor(*config, measure.experts, options, use, no_card));
+                          FindCardFor(file, *config, measure.experts, options, use, no_card));
   const auto make_plan = [&](Bytes taken) -> Result<Bytes> {
     TROUPE_ASSIGN_OR_RETURN(MachineFacts machine,
                             ReadMachineFacts(path, container, options, taken));
@@ -309,7 +320,10 @@ Result<PlannedModel> PlanModel(const std::string& path, const EngineOptions& ask
     TROUPE_ASSIGN_OR_RETURN(profile, FindProfile(file, options.offload.profile, plan));
   }
   std::optional<ScoreTables> score_tables;
-  if (!plan.memory.all_resident && WorthPrefetch::IsMeant(options.offload.predictor)) {
+  const bool named_tables =
+      !options.offload.score_tables.empty() && options.offload.score_tables != "none";
+  if (WorthPrefetch::IsMeant(options.offload.predictor) &&
+      (!plan.memory.all_resident || named_tables)) {
     TROUPE_ASSIGN_OR_RETURN(score_tables,
                             FindScoreTables(file, *config, offload.score_tables, plan));
   }

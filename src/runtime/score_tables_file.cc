@@ -103,14 +103,26 @@ Status CheckScoresHeader(const ReadFile& file, const ScoresHeader& header,
   return OkStatus();
 }
 
-// A run learns from them, and what is no number would spread.
+// Of each fit MissChance keeps so many weights, and behind them as many sums of squares, of which
+// it takes roots.
+constexpr std::size_t kFitTerms = 6;
+
+bool AreFits(std::span<const float> fits) {
+  for (std::size_t i = 0; i < fits.size(); ++i) {
+    const bool is_sum = i / kFitTerms % 2 == 1;
+    if (!(std::abs(fits[i]) < 1e15f) || (is_sum && fits[i] <= 0)) return false;
+  }
+  return true;
+}
+
+// A run learns from them, and what is no number would spread, as what overflows would.
 bool AreNumbers(const ScoreTables& tables) {
-  const auto finite = [](float x) { return std::isfinite(x); };
+  const auto moderate = [](float x) { return std::abs(x) < 1e15f; };
   const auto positive = [](float x) { return std::isfinite(x) && x > 0; };
   const auto share = [](float x) { return x >= 0 && x <= 1; };
-  return std::ranges::all_of(tables.weights, finite) &&
-         std::ranges::all_of(tables.moments, positive) &&
-         std::ranges::all_of(tables.fits, finite) && std::ranges::all_of(tables.shares, share);
+  return std::ranges::all_of(tables.weights, moderate) &&
+         std::ranges::all_of(tables.moments, positive) && AreFits(tables.fits) &&
+         std::ranges::all_of(tables.shares, share);
 }
 
 }  // namespace

@@ -104,6 +104,10 @@ TEST_F(ScoreTablesFileTest, WhatIsNoNumberIsRefused) {
   tables.moments[0] = 0;
   ASSERT_TRUE(SaveScoreTables(tables, kFingerprint, path_).ok());
   EXPECT_FALSE(Load().ok());
+  tables = SomeTables();
+  tables.fits[6] = -1;  // a sum of squares
+  ASSERT_TRUE(SaveScoreTables(tables, kFingerprint, path_).ok());
+  EXPECT_FALSE(Load().ok());
 }
 
 }  // namespace

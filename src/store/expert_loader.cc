@@ -149,7 +149,7 @@ bool ExpertLoader::HasBegun(ExpertId id, Bytes bytes) const {
   const Load& load = *found->second;
   const bool lies =
       load.store->direct() && load.parts.size() == 1 && load.parts[0].data() == load.slot.data();
-  return lies && load.urgency == Urgency::kDemand && load.status.ok() &&
+  return lies && load.urgency == Urgency::kDemand && load.status.ok() && load.left > 0 &&
          load.order.HasCome(bytes.count());
 }
 
@@ -407,7 +407,7 @@ void ExpertLoader::WaitFor(Nanos longest) {
 
 void ExpertLoader::WaitForPiece() {
   SubmitPieces();
-  if (ended_.empty() && Collect(Nanos{0}) == 0) {
+  if (complete_.empty() && ended_.empty() && Collect(Nanos{0}) == 0) {
     Collect(CompareArrived() ? std::optional<Nanos>(0) : std::nullopt);
   }
   SubmitPieces();
@@ -419,7 +419,7 @@ void ExpertLoader::Wait() {
   TROUPE_CHECK(!loads_.empty() || !ended_.empty());
   Poll();
   while (ended_.empty()) {
-    Collect(CompareArrived() ? std::optional<Nanos>(0) : std::nullopt);
+    if (complete_.empty()) Collect(CompareArrived() ? std::optional<Nanos>(0) : std::nullopt);
     SubmitPieces();  // keep the queue full before spending time on what has arrived
     FinishLoads();
     SubmitPieces();

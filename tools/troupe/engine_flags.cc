@@ -384,6 +384,8 @@ Result<std::unique_ptr<Engine>> EngineFlags::Open(std::size_t least_context,
       return InvalidArgument("--fill on, with --trace: a recorded run begins with an empty cache");
     }
     opened.offload.fill = FillCache::kNo;
+    // A replay begins with the tables that it is told, and a trace does not say which a run had.
+    if (opened.offload.score_tables.empty()) opened.offload.score_tables = "none";
   }
   opened.least_context =
       static_cast<std::uint32_t>(std::min<std::size_t>(least_context, opened.kDefaultContext));

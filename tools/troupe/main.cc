@@ -211,8 +211,7 @@ int Main(std::vector<std::string> arguments) {
 int main(int argc, char** argv) {
   const int code = troupe::Main(std::vector<std::string>(argv + 1, argv + argc));
   if (troupe::DriverHasHung()) {  // what it does at an ordinary end may wait for ever
-    std::fflush(nullptr);
-    std::_Exit(code);
+    std::_Exit(code);             // standard output is written by now
   }
   return code;
 }

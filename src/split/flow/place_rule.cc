@@ -132,6 +132,7 @@ class SoonerFinish final : public PlaceRule {
                 .drafts = drafts && goes_on,
                 .cut = cut};
       }
+      if (cut->seconds + rest < std::min(cloud, end)) why += ", later if it is disturbed";
     }
     Side place = (now ? end : kWorthBeginningHere * end) < cloud ? Side::kEnd : Side::kCloud;
     if (now && place != now->place) {
