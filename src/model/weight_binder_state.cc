@@ -74,8 +74,7 @@ Result<StateSpaceWeights> WeightBinder::BindStateSpace(const std::string& prefix
   TROUPE_ASSIGN_OR_RETURN(w.in, BindLinear(prefix + "ssm_in", width, space.InRow()));
   TROUPE_ASSIGN_OR_RETURN(w.conv,
                           Columns(prefix + "ssm_conv1d.weight", space.taps, space.Channels()));
-  TROUPE_ASSIGN_OR_RETURN(w.conv_bias,
-                          OptionalVector(prefix + "ssm_conv1d.bias", space.Channels()));
+  TROUPE_ASSIGN_OR_RETURN(w.conv_bias, Vector(prefix + "ssm_conv1d.bias", space.Channels()));
   TROUPE_ASSIGN_OR_RETURN(w.dt, Vector(prefix + "ssm_dt.bias", heads));
   TROUPE_ASSIGN_OR_RETURN(w.a, Floats(prefix + "ssm_a", {.cols = 1, .rows = heads}));
   TROUPE_ASSIGN_OR_RETURN(w.skip, Floats(prefix + "ssm_d", {.cols = 1, .rows = heads}));
