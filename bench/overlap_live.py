@@ -11,6 +11,8 @@ import measured_run
 import overlap_media
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+TRAINED = ROOT / "models/small-qwen2moe-q8_0.gguf"
+FACTOR = 128  # of the trained experts' width: 6.7 MB each
 BUDGETS = (25, 50, 75)  # % of the experts in memory
 MEDIA = ("disk", "0.5x", "1x", "2x", "4x")  # the disk as it is, and layer times that loading an expert takes
 QUICK_BUDGETS, QUICK_MEDIA = (50,), ("disk", "2x")
@@ -29,8 +31,7 @@ class Model:
 
 
 MODELS = {
-    # Experts of 6.7 MB.
-    "trained": Model("small-wide128.gguf", ("--widen", ROOT / "models/small-qwen2moe-q8_0.gguf", "--factor", 128), 160, OF_TRAINED),
+    "trained": Model(f"small-wide{FACTOR}.gguf", ("--widen", TRAINED, "--factor", FACTOR), 160, OF_TRAINED),
     "small": Model("small-q8_0.gguf", ("--shape", "small", "--type", "Q8_0"), 64, OF_RANDOM),
     "qwen": Model("qwen1.5-moe-a2.7b-q4_0.gguf", ("--shape", "qwen1.5-moe-a2.7b", "--type", "Q4_0"), 64, OF_RANDOM),
 }

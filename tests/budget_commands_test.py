@@ -78,7 +78,7 @@ class OtherCommands(budget_test.BudgetTest):
         command = ("run", self.model, "--prompt", "a", "-n", 1)
         code, _, complained, _, kills = self.within(160 * MIB, *command)
         self.assertEqual((code, kills), (0, 0), complained)
-        code, _, complained, _, _ = self.within(32 * MIB, *command)
+        code, _, complained, _, _ = self.within(20 * MIB, *command)
         self.assertEqual(code, 1, complained)
         self.assertRegex(complained, r"are too little, .*cgroup.* free, of which .* are left to other programs \(--memory takes more\)$")
 

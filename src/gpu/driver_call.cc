@@ -76,5 +76,6 @@ Status RunWithin(Nanos longest, std::string_view what, std::function<void()> cal
 
 void NoteHungDriver() { has_hung = true; }
 bool DriverHasHung() { return has_hung; }
+int DriverCallsOut() { return calls_out; }
 
 }  // namespace troupe

@@ -33,6 +33,8 @@ std::invoke_result_t<Call> CallWithin(Nanos longest, std::string_view what, Call
   return *std::move(shared->given);
 }
 
+// Calls that were left to themselves and have not come back.
+int DriverCallsOut();
 // That a thread was left to a driver: a program should then end by _Exit, since what drivers do at
 // an ordinary end may wait for that thread.
 void NoteHungDriver();

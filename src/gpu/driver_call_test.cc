@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "gpu/driver_call_for_test.h"
 #include "testing/no_more_threads.h"
 
 namespace troupe {
@@ -39,11 +40,22 @@ TEST(DriverCall, ACallThatDoesNotComeBackIsLeftToItselfWithWhatItHolds) {
   EXPECT_EQ(given.status().code(), Code::kDeadlineExceeded);
   EXPECT_EQ(given.status().message(), "a card: its driver hangs, for 0.0 s so far");
   EXPECT_TRUE(DriverHasHung());
+  EXPECT_EQ(DriverCallsOut(), 1);
+  const Status next = CallWithin(kAMinute, "a device", [] { return OkStatus(); });
+  EXPECT_EQ(next.message(), "a device: a driver that was asked before still hangs");
   hangs = false;
   for (int i = 0; i < 60'000 && watched.use_count() > 1; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_EQ(watched.use_count(), 1);
+  WaitForDriverCalls();
+  EXPECT_TRUE(CallWithin(kAMinute, "a device", [] { return OkStatus(); }).ok());
+}
+
+TEST(DriverCall, WhatItThrowsIsThrownWhereItWasAsked) {
+  const auto call = [] { return CallWithin(kAMinute, "a card", []() -> Status { throw 7; }); };
+  EXPECT_THROW((void)call(), int);
+  EXPECT_EQ(DriverCallsOut(), 0);
 }
 
 TEST(DriverCall, WithoutAThreadForItItIsNotMade) {

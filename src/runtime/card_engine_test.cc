@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "forge/synth.h"
 #include "forge/synth_shape.h"
+#include "gpu/driver_call_for_test.h"
 #include "gpu/faulty_gpu_for_test.h"
 #include "gpu/gpu_for_test.h"
 #include "runtime/engine.h"
@@ -271,20 +272,32 @@ TEST_F(CardEngineTest, ACardWhoseDriverHangsWhileItIsOpenedChangesNoBit) {
   SetWarningSink([&](std::string_view line) { lines.emplace_back(line); });
   // Where it is opened, and where memory of it is taken.
   for (const bool where_memory_is_taken : {false, true}) {
+    std::atomic<bool>& hangs =
+        where_memory_is_taken ? faults->allocation_hangs : faults->open_hangs;
     const int gone_before = faults->gone;
-    (where_memory_is_taken ? faults->allocation_hangs : faults->open_hangs) = true;
+    hangs = true;
     options.card.choice = "the test's";
     EXPECT_THAT(Engine::Open(path_, options).status().message(), HasSubstr("--gpu the test's: "));
     EXPECT_THAT(lines, ElementsAre());
     options.card.choice = "auto";
+    // Nobody waits for a driver that is known to hang.
+    EXPECT_FALSE(Engine::Open(path_, options).value()->card_report());
+    EXPECT_THAT(lines, ElementsAre(HasSubstr("a driver that was asked before still hangs; the "
+                                             "processor goes on alone, with the same answers")));
+    lines.clear();
+    hangs = false;
+    EXPECT_TRUE(faults->WaitUntilGone(gone_before + 1));
+    WaitForDriverCalls();
+    hangs = true;
     const auto engine = Engine::Open(path_, options).value();
     EXPECT_FALSE(engine->card_report());
     EXPECT_THAT(lines, ElementsAre(HasSubstr("its driver hangs, for 0.2 s so far; the processor "
                                              "goes on alone, with the same answers")));
     ExpectSameBits(Answer(*engine), expected);
     lines.clear();
-    faults->open_hangs = faults->allocation_hangs = false;
+    hangs = false;
     EXPECT_TRUE(faults->WaitUntilGone(gone_before + 2));
+    WaitForDriverCalls();
   }
   options.card.longest_opening = long_enough;
   EXPECT_TRUE(Engine::Open(path_, options).value()->card_report());

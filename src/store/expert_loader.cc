@@ -407,8 +407,9 @@ void ExpertLoader::WaitFor(Nanos longest) {
 
 void ExpertLoader::WaitForPiece() {
   SubmitPieces();
-  if (complete_.empty() && ended_.empty() && Collect(Nanos{0}) == 0) {
-    Collect(CompareArrived() ? std::optional<Nanos>(0) : std::nullopt);
+  const bool is_there = !complete_.empty() || !ended_.empty() || Collect(Nanos{0}) > 0;
+  for (bool has_come = is_there; !has_come && reader_->under_way() > 0;) {
+    has_come = Collect(CompareArrived() ? std::optional<Nanos>(0) : std::nullopt) > 0;
   }
   SubmitPieces();
   FinishLoads();
