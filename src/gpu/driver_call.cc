@@ -50,7 +50,6 @@ bool EndsWithin(Nanos longest, CallState& state) {
     state.is_left = true;
     ++calls_out;
   }
-  if (state.thrown) std::rethrow_exception(state.thrown);
   return state.over;
 }
 
@@ -61,14 +60,20 @@ Status RunWithin(Nanos longest, std::string_view what, std::function<void()> cal
     return Error(Code::kDeadlineExceeded, "{}: a driver that was asked before still hangs", what);
   }
   const auto state = std::make_shared<CallState>();
-  try {  // nobody joins it: what a driver does as a thread ends may hang as well
-    std::thread([state, call = std::move(call)]() mutable {
-      Make(std::move(call), *state);
-    }).detach();
+  std::thread thread;
+  try {
+    thread =
+        std::thread([state, call = std::move(call)]() mutable { Make(std::move(call), *state); });
   } catch (const std::system_error&) {
     return Error(Code::kResourceExhausted, "{}: the system gives no thread for it", what);
   }
-  if (EndsWithin(longest, *state)) return OkStatus();
+  if (EndsWithin(longest, *state)) {
+    thread.join();  // what a driver does as a thread ends must not run beside the program's end
+    const MutexLock lock(state->mu);
+    if (state->thrown) std::rethrow_exception(state->thrown);
+    return OkStatus();
+  }
+  thread.detach();
   NoteHungDriver();
   return Error(Code::kDeadlineExceeded, "{}: its driver hangs, for {:.1f} s so far", what,
                static_cast<double>(longest) * 1e-9);

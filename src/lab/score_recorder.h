@@ -15,7 +15,7 @@ namespace troupe {
 
 class ScoreRecorder final : public RouteObserver {
  public:
-  // Of passes of so many tokens at most.
+  // The most tokens that a pass may have.
   static Bytes BytesFor(ExpertGrid grid, std::size_t tokens);
 
   // Either may be null; both must outlive it.

@@ -63,14 +63,15 @@ void ReplayHeadInputs(const Replay& replay, ThreadPool& pool) {
   });
 }
 
-void ReplayHeads(const Replay& replay, ThreadPool& pool) {
-  const DeltaNetConfig& delta = *replay.config.delta;
-  const std::size_t heads = delta.value_heads;
+// `head_of` gives the call of a head of a layer's state, `run` makes it.
+template <typename HeadOf>
+void ReplayEachHead(const Replay& replay, std::size_t heads, std::size_t channels, HeadOf head_of,
+                    void (*run)(const RecurrentHead&), ThreadPool& pool) {
   pool.Run(replay.layers.size() * heads, [&](std::size_t task, std::size_t) {
     const SequenceState::Layer state = replay.state.At(replay.layers[task / heads]);
     const std::size_t head = task % heads;
-    RecurrentHead call = DeltaHeadOf(delta, head, state.inputs, state.input_stride, state);
-    const float* const gates = state.inputs + delta.Channels();
+    RecurrentHead call = head_of(head, state);
+    const float* const gates = state.inputs + channels;
     call.tokens = replay.rows;
     call.decay = gates + head;
     call.beta = gates + heads + head;
@@ -78,8 +79,18 @@ void ReplayHeads(const Replay& replay, ThreadPool& pool) {
     float unread[kMostHeadDim];  // what the head says, all rows in one place
     call.out = unread;
     call.out_stride = 0;
-    RunDeltaNet(call, 0, call.tiles());
+    run(call);
   });
+}
+
+void ReplayHeads(const Replay& replay, ThreadPool& pool) {
+  const DeltaNetConfig& delta = *replay.config.delta;
+  ReplayEachHead(
+      replay, delta.value_heads, delta.Channels(),
+      [&delta](std::size_t head, const SequenceState::Layer& state) {
+        return DeltaHeadOf(delta, head, state.inputs, state.input_stride, state);
+      },
+      [](const RecurrentHead& call) { RunDeltaNet(call, 0, call.tiles()); }, pool);
 }
 
 // The same of Mamba-2. Queries, the last of the channels, are convolved without need where a piece
@@ -108,21 +119,12 @@ void ReplaySpaceInputs(const Replay& replay, ThreadPool& pool) {
 
 void ReplaySpaceHeads(const Replay& replay, ThreadPool& pool) {
   const StateSpaceConfig& space = *replay.config.space;
-  const std::size_t heads = space.heads;
-  pool.Run(replay.layers.size() * heads, [&](std::size_t task, std::size_t) {
-    const SequenceState::Layer state = replay.state.At(replay.layers[task / heads]);
-    const std::size_t head = task % heads;
-    RecurrentHead call = SpaceHeadOf(space, head, state.inputs, state.input_stride, state);
-    const float* const gates = state.inputs + space.Channels();
-    call.tokens = replay.rows;
-    call.decay = gates + head;
-    call.beta = gates + heads + head;
-    call.gate_stride = state.input_stride;
-    float unread[kMostHeadDim];
-    call.out = unread;
-    call.out_stride = 0;
-    RunStateSpace(call, 0, 0, call.tiles());
-  });
+  ReplayEachHead(
+      replay, space.heads, space.Channels(),
+      [&space](std::size_t head, const SequenceState::Layer& state) {
+        return SpaceHeadOf(space, head, state.inputs, state.input_stride, state);
+      },
+      [](const RecurrentHead& call) { RunStateSpace(call, 0, 0, call.tiles()); }, pool);
 }
 
 }  // namespace

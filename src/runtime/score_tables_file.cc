@@ -103,8 +103,8 @@ Status CheckScoresHeader(const ReadFile& file, const ScoresHeader& header,
   return OkStatus();
 }
 
-// Of each fit MissChance keeps so many weights, and behind them as many sums of squares, of which
-// it takes roots.
+// MissChance keeps this many weights of each fit, then as many sums of squares, whose roots it
+// takes.
 constexpr std::size_t kFitTerms = 6;
 
 bool AreFits(std::span<const float> fits) {

@@ -33,8 +33,8 @@ class PromptInput {
   std::string_view shown() const { return prompt() ? std::string_view(*prompt()) : ""; }
   const std::string& name() const { return file_.empty() ? name_ : file_; }
 
-  // A text that cannot fit into a context of so many tokens is refused before it takes memory that
-  // no plan knows of.
+  // `context`: the tokens that a sequence may have. A text that cannot fit is refused before it
+  // takes memory that no plan knows of.
   Result<std::string> Text(const Tokenizer& tokenizer, std::uint32_t context) const;
   Result<std::vector<TokenId>> Tokens(const Tokenizer& tokenizer, std::uint32_t context) const;
 

@@ -21,9 +21,10 @@ constexpr double kWorthLeaving = 1.25, kOfWhatIsDone = 0.5;
 // Drafts are worth their trouble only for such a gain.
 constexpr double kWorthDrafting = 1.05;
 
-// A prompt is cut only if that were sooner even if the cut took so much longer than predicted. What
-// was learned of cuts that nobody disturbed says little of those among others that come a moment
-// later, and whose passes each chunk waits for: such took six times what was predicted.
+// A prompt is cut only if it would still end sooner with the cut taking this many times as long as
+// predicted. What was learned of cuts that nobody disturbed says little of those among others that
+// come a moment later, and whose passes each chunk waits for: such took six times what was
+// predicted.
 constexpr double kCutSurprise = 1.5;
 
 std::string Describe(const CutPlan& cut) {
