@@ -149,7 +149,7 @@ async function openPageOf(events, options) {
 test('a card is a row of its own, with its slots and what it did; without one there is none', async () => {
   const {facts, state} = await stateOf(bench.address);
   assert.equal(state.card, null);
-  const card = {name: 'RTX 3060', slots: 40, held: 30, bytes: 3 << 30, hits: 11, rows: 100, copies: 33, failed: false};
+  const card = {name: 'RTX 3060', slots: 40, held: 30, bytes: 3 * 2 ** 30, hits: 11, rows: 100, copies: 33, failed: false};
   for (const colorScheme of ['dark', 'light']) {
     const page = await openPageOf([['facts', facts], ['state', {...state, seconds: 100, card}],
                                    ['state', {...state, seconds: 102, card: {...card, rows: 160}}]], {colorScheme});
@@ -221,18 +221,26 @@ test('a model that is in memory as a whole has nothing on disk', async () => {
   await whole.stop();
 });
 
-test('who comes when too many watch is told so, and the chat works all the same', async () => {
-  const watching = await Promise.all(Array.from({length: 16}, () => {
+// A page that has just been closed still counts until the server could not write to it.
+async function watch(address) {
+  for (let tries = 0; tries < 100; ++tries) {
     const stop = new AbortController();
-    return fetch(`${bench.address}/live`, {signal: stop.signal}).then((response) => ({response, stop}));
-  }));
-  assert.deepEqual([...new Set(watching.map(({response}) => response.status))], [200]);
+    const {status} = await fetch(`${address}/live`, {signal: stop.signal});
+    if (status === 200) return stop;
+    assert.equal(status, 429);
+    await new Promise((waited) => setTimeout(waited, 100));
+  }
+  assert.fail('none of those who watched has left in 10 s');
+}
+
+test('who comes when too many watch is told so, and the chat works all the same', async () => {
+  const watching = await Promise.all(Array.from({length: 16}, () => watch(bench.address)));
   const page = await openPage(bench.browser, bench.address, {allowed: /status of 429/});
   await page.getByText('16 watch already, no more may').waitFor();
   await setSettings(page, {'Most tokens': '6'});
   await ask(page, 'Hello');
   await answered(page);
-  watching.forEach(({stop}) => stop.abort());
+  watching.forEach((stop) => stop.abort());
   await page.locator('#link[data-state=live]').waitFor({timeout: 15_000});
   await closePage(page);
 });
