@@ -31,9 +31,9 @@ class ScoreTables(unittest.TestCase):
         cls.folder = pathlib.Path(cls.temporary.name)
         cls.model = cls.folder / "m.gguf"  # calibration leaves files beside it
         shutil.copyfile(MODELS / "tiny-qwen2moe-q8_0.gguf", cls.model)
-        text = cls.folder / "text"
-        text.write_text((ROOT / "tests/data/prose/mixed.txt").read_text(encoding="utf-8")[:16000], encoding="utf-8")
-        cls.calibrated = troupe("calibrate", cls.model, "--text", text, "--threads", 1, "--json",
+        cls.text = cls.folder / "text"
+        cls.text.write_text((ROOT / "tests/data/prose/mixed.txt").read_text(encoding="utf-8")[:16000], encoding="utf-8")
+        cls.calibrated = troupe("calibrate", cls.model, "--text", cls.text, "--threads", 1, "--json",
                                 cls.folder / "learned.json")
         cls.tables = cls.model.with_suffix(".scores")
 
@@ -57,6 +57,21 @@ class ScoreTables(unittest.TestCase):
         self.assertEqual(without["score_tokens_known"], 0)
         self.assertGreater(without["score_tokens_learned"], 8)
         self.assertEqual(with_them["token_ids"], without["token_ids"])
+
+    def test_none_leaves_the_tables_out_and_the_rest_as_it_is(self):
+        folder = self.folder / "without"
+        folder.mkdir()
+        model = folder / "m.gguf"
+        model.symlink_to(self.model)
+        record = folder / "learned.json"
+        done = troupe("calibrate", model, "--text", self.text, "--threads", 1, "--scores-output", "none", "--json", record)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("--predict scores", done.stdout)
+        self.assertNotIn("scores", json.loads(record.read_text(encoding="utf-8")))
+        self.assertEqual(sorted(path.name for path in folder.iterdir()),
+                         ["learned.json", "m.buddies.json", "m.gguf", "m.profile.json"])
+        for name in ("m.buddies.json", "m.profile.json"):
+            self.assertEqual((folder / name).read_bytes(), (self.folder / name).read_bytes(), name)
 
     def test_more_of_the_first_tokens_misses_are_known(self):
         # By replay, whose clock is of its own: the same figures on every machine.

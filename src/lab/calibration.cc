@@ -192,7 +192,7 @@ class Watching {
 
 }  // namespace
 
-Bytes CalibrationBytes(const ModelConfig& config, const CalibrationOptions& options) {
+Bytes CalibrationBytes(const ModelConfig& config, const CalibrationOptions& options, bool scores) {
   const ExpertGrid grid{.layers = config.layers, .experts = config.moe.routing.experts};
   // The tables and the copy that is kept of them; every choice, in a vector that grows.
   const std::uint64_t choices = std::uint64_t{options.most_tokens} *
@@ -200,7 +200,7 @@ Bytes CalibrationBytes(const ModelConfig& config, const CalibrationOptions& opti
                                 config.moe.routing.top_k;
   return 2 * (LookaheadGate::BytesFor(grid) + ActivationPath::BytesFor(grid)) +
          Bytes(2 * choices * sizeof(std::uint32_t)) +
-         ScoreRecorder::BytesFor(grid, options.together);
+         (scores ? ScoreRecorder::BytesFor(grid, options.together) : Bytes());
 }
 
 Result<ModelProfile> Calibrate(Session& session, Engine& engine, std::span<const TokenId> text,

@@ -26,8 +26,8 @@ struct CalibrationOptions {
   std::function<void(std::size_t done, std::size_t all)> progress;
 };
 
-// What it takes beside the engine, for the memory plan; with a learner of scores.
-Bytes CalibrationBytes(const ModelConfig& config, const CalibrationOptions& options);
+// What it takes beside the engine, for the memory plan; `scores`: with a learner of them.
+Bytes CalibrationBytes(const ModelConfig& config, const CalibrationOptions& options, bool scores);
 
 // Everything but the profile's fingerprint and text, which the caller knows.
 Result<ModelProfile> Calibrate(Session& session, Engine& engine, std::span<const TokenId> text,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include "gguf/reader.h"
@@ -28,6 +29,8 @@
 namespace troupe {
 namespace {
 
+constexpr const char* kNoScores = "none";
+
 class CalibrateCommand final : public Command {
  public:
   void AddOptions(Options& options) override {
@@ -48,8 +51,15 @@ class CalibrateCommand final : public Command {
         .Type("N");
     AddOutputOption(options, "--buddies-output", buddies_output_,
                     "File for the experts that are chosen together (beside the model)");
-    AddOutputOption(options, "--scores-output", scores_output_,
-                    "File for the tables that --predict scores begins with (beside the model)");
+    options
+        .Add("--scores-output", scores_output_,
+             "File for the tables that --predict scores begins with, or none: they are not learned "
+             "(beside the model)")
+        .Check([](const std::string& path) {
+          return path == kNoScores ? OkStatus() : CheckOutputFile(path);
+        })
+        .Suggest({kNoScores})
+        .Type("FILE");
     options
         .Add(
             "--coverage", buddies_.coverage,
@@ -97,9 +107,9 @@ class CalibrateCommand final : public Command {
     const std::string path = output_.empty() ? ProfilePathFor(engine_.model()) : output_;
     const std::string buddies_path =
         buddies_output_.empty() ? BuddiesPathFor(engine_.model()) : buddies_output_;
-    const std::string scores_path =
-        scores_output_.empty() ? ScoresPathFor(engine_.model()) : scores_output_;
-    for (const std::string& file : {path, buddies_path, scores_path}) {  // before the work
+    const std::optional<std::string> scores_path = ScoresPath();
+    // Before the work.
+    for (const std::string& file : {path, buddies_path, scores_path.value_or(path)}) {
       TROUPE_RETURN_IF_ERROR(CheckOutputFile(file));
     }
     if (!trace_.empty()) return LearnFromTrace(path, buddies_path);
@@ -114,12 +124,7 @@ class CalibrateCommand final : public Command {
     }
     Json record = CalibrationRecord(learned.profile, path);
     AddBuddies(learned.buddies, buddies_path, record);
-    if (table) {
-      fmt::print("what scores tell of misses is left in {}, with which --predict scores begins\n",
-                 scores_path);
-    }
-    record["scores"] = scores_path;
-    record["scores_tokens"] = learned.score_tokens;
+    if (scores_path) AddScores(*scores_path, learned.score_tokens, table, record);
     if (learned.groups) {
       TROUPE_ASSIGN_OR_RETURN(
           record["groups"],
@@ -160,7 +165,7 @@ class CalibrateCommand final : public Command {
   struct Learned {
     ModelProfile profile;
     BuddyProfile buddies;
-    std::uint64_t score_tokens = 0;  // whose scores were learned from
+    std::uint64_t score_tokens = 0;  // whose scores were learned from, if any were
     std::optional<GroupGateFile> groups;
     std::vector<TokenId> read, unread;  // the end of the text is kept for measuring
 
@@ -168,6 +173,21 @@ class CalibrateCommand final : public Command {
       return std::span(unread).last(tokens);
     }
   };
+
+  // None: no tables are to be learned.
+  std::optional<std::string> ScoresPath() const {
+    if (scores_output_ == kNoScores) return std::nullopt;
+    return scores_output_.empty() ? ScoresPathFor(engine_.model()) : scores_output_;
+  }
+
+  static void AddScores(const std::string& path, std::uint64_t tokens, bool prints, Json& record) {
+    if (prints) {
+      fmt::print("what scores tell of misses is left in {}, with which --predict scores begins\n",
+                 path);
+    }
+    record["scores"] = path;
+    record["scores_tokens"] = tokens;
+  }
 
   static void AddBuddies(const BuddyProfile& buddies, const std::string& path, Json& record) {
     record["buddies"] = path;
@@ -212,7 +232,8 @@ class CalibrateCommand final : public Command {
     CalibrationOptions options = options_;
     options.most_tokens = std::min(options.most_tokens, text.size());
     engine_.TakesBeside([this, options, size = text.size()](const ModelConfig& config) {
-      return CalibrationBytes(config, options) + groups_.TakesBeside(config, size) +
+      return CalibrationBytes(config, options, ScoresPath().has_value()) +
+             groups_.TakesBeside(config, size) +
              Coactivations::BytesFor(
                  {.layers = config.layers, .experts = config.moe.routing.experts});
     });
@@ -230,7 +251,7 @@ class CalibrateCommand final : public Command {
 
   // The engine ends with it: quality is measured on others, and the budget is for one. Tables of
   // scores may be as large as all else, so they are written as soon as they are learned.
-  Result<Learned> Learn(const std::string& scores_path) {
+  Result<Learned> Learn(const std::optional<std::string>& scores_path) {
     TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(text_));
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, OpenFor(text));
     if (engine->tokenizer().vocab().add_bos) options_.begin = engine->tokenizer().vocab().bos;
@@ -249,7 +270,7 @@ class CalibrateCommand final : public Command {
     options_.routes = &recorder;
     const MoeConfig& moe = engine->config().moe;
     std::optional<ScoreLearner> scores;
-    if (moe.routing.experts > 0) {
+    if (scores_path && moe.routing.experts > 0) {
       scores.emplace(ExpertGrid{.layers = engine->config().layers, .experts = moe.routing.experts},
                      moe.routing.top_k, moe.leading_dense);
       options_.scores = &*scores;
@@ -267,10 +288,12 @@ class CalibrateCommand final : public Command {
     }
     TROUPE_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(engine->path()));
     TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(file));
-    const std::uint64_t score_tokens = scores->tokens();
-    TROUPE_RETURN_IF_ERROR(
-        SaveScoreTables(std::move(*scores).Learned(), ToString(fingerprint), scores_path));
-    scores.reset();
+    const std::uint64_t score_tokens = scores ? scores->tokens() : 0;
+    if (scores) {
+      TROUPE_RETURN_IF_ERROR(
+          SaveScoreTables(std::move(*scores).Learned(), ToString(fingerprint), *scores_path));
+      scores.reset();
+    }
     BuddyProfile buddies = recorder.Profile(buddies_);
     profile.fingerprint = buddies.fingerprint = ToString(fingerprint);
     profile.text = buddies.text = text_;
