@@ -191,6 +191,8 @@ class Sweep(EvalTest):
         self.fails(2, ["--resident"], *text, "--sweep", "drop", "-o", self.out, "--slots", 40)
         self.fails(2, ["one of --tasks, --closed-loop"], *text, "--sweep", "drop", "--closed-loop", 3)
         self.fails(1, ["no-such-link"], *text, "--sweep", "no-such-link", "-o", self.out)
+        self.fails(2, ["--score-tables t: read with --predict scores alone"], *text, "--sweep", "drop", "-o", self.out,
+                   "--score-tables", "t")
         self.fails(2, ["--logits"], *text, "--sweep", "drop", "-o", self.out, "--logits", self.folder / "l")
 
     def test_an_option_of_another_mode_is_not_overlooked(self):

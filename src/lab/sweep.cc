@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "expert/prefetch/worth_prefetch.h"
 #include "gguf/reader.h"
 #include "runtime/reading_conditions.h"
 #include "store/model_fingerprint.h"
@@ -115,7 +116,7 @@ class Sweep {
                             HashOfProfile(options_.model, offload.profile));
     TROUPE_ASSIGN_OR_RETURN(const std::string buddies,
                             HashOfBuddies(options_.model, offload.buddies));
-    return Json{
+    Json common = {
         {"format", "troupe sweep"},
         {"version", kVersion},
         {"model", std::filesystem::path(options_.model).filename().string()},
@@ -141,6 +142,11 @@ class Sweep {
         {"buddies", buddies},
         {"low_copy", ToString(offload.low_copies)},
         {"link", ToString(offload.link)}};
+    if (WorthPrefetch::IsMeant(offload.predictor)) {
+      TROUPE_ASSIGN_OR_RETURN(common["scores"],
+                              HashOfScoreTables(options_.model, offload.score_tables));
+    }
+    return common;
   }
 
   std::function<void(std::size_t, std::size_t)> Progress(const std::string& what) const {

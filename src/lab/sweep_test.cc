@@ -168,6 +168,26 @@ TEST_F(SweepOfASmallModel, RefusesPointsThatWereReadInAnotherWay) {
   EXPECT_TRUE(Run().ok());
 }
 
+TEST_F(SweepOfASmallModel, RefusesPointsThatBeganWithOtherScoreTables) {
+  options_.resident = {0.5};
+  options_.chains = {"drop"};
+  const std::string tables = folder_.Write("m.scores", "of another predictor's concern");
+  ASSERT_TRUE(Run().ok());
+  std::filesystem::remove(tables);
+  EXPECT_TRUE(Run().ok());  // without --predict scores nobody reads them
+  options_.folder = folder_.PathOf("by scores");
+  options_.engine.offload.predictor = "scores";
+  ASSERT_TRUE(Run().ok());
+  EXPECT_TRUE(Run().ok());
+  const std::string before = Points();
+  folder_.Write("m.scores", "made since");
+  EXPECT_THAT(Run().status().message(), HasSubstr("line 1: scores \"none\", expected \""));
+  EXPECT_EQ(Points(), before);
+  options_.engine.offload.score_tables = "none";
+  EXPECT_TRUE(Run().ok());
+  EXPECT_THAT(measured_, ElementsAre());
+}
+
 TEST_F(SweepOfASmallModel, ComparesNothingWithAnswersThatAnotherModelLeft) {
   options_.resident = {0.5};
   ASSERT_TRUE(Run().ok());

@@ -40,6 +40,10 @@ Result<std::string> HashOfBuddies(const std::string& model, const std::string& n
   return HashOf(named, BuddiesPathFor(model));
 }
 
+Result<std::string> HashOfScoreTables(const std::string& model, const std::string& named) {
+  return HashOf(named, ScoresPathFor(model));
+}
+
 Result<std::string> HashOfContainer(const std::string& path) {
   if (path.empty()) return std::string("none");
   TROUPE_ASSIGN_OR_RETURN(const ReadFile file, ReadFile::Open(path));
@@ -53,7 +57,7 @@ Result<std::string> DescribeReading(const std::string& model, const std::string&
   TROUPE_ASSIGN_OR_RETURN(const std::string profile, HashOfProfile(model, offload.profile));
   std::string scores;
   if (WorthPrefetch::IsMeant(offload.predictor)) {
-    TROUPE_ASSIGN_OR_RETURN(scores, HashOf(offload.score_tables, ScoresPathFor(model)));
+    TROUPE_ASSIGN_OR_RETURN(scores, HashOfScoreTables(model, offload.score_tables));
     scores = ", scores " + scores;
   }
   return fmt::format(

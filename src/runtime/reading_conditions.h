@@ -16,6 +16,7 @@ Result<std::string> HashOfFile(const std::string& path);
 // Of the file named, or of that beside the model, which need not exist: "none", as without one.
 Result<std::string> HashOfProfile(const std::string& model, const std::string& named);
 Result<std::string> HashOfBuddies(const std::string& model, const std::string& named);
+Result<std::string> HashOfScoreTables(const std::string& model, const std::string& named);
 // By its index, which has the checksum of every expert; "none" for no path: the GGUF file.
 Result<std::string> HashOfContainer(const std::string& path);
 

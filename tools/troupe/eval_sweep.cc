@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "expert/prefetch/worth_prefetch.h"
 #include "io/text_file.h"
 #include "lab/sweep.h"
 #include "troupe/json_record.h"
@@ -68,6 +69,11 @@ Status EvalSweep::CheckUsage(const EvalFlags& flags) const {
   if (offload.slots) return InvalidArgument("--sweep takes sizes by --resident, not by --slots");
   if (!std::holds_alternative<Exact>(offload.lossiness)) {
     return InvalidArgument("--sweep takes no --substitute, --quality or --latency");
+  }
+  if (!offload.score_tables.empty() && offload.score_tables != "none" &&
+      !WorthPrefetch::IsMeant(offload.predictor)) {
+    return InvalidArgument("--score-tables {}: read with --predict scores alone",
+                           offload.score_tables);
   }
   return OkStatus();
 }
