@@ -95,6 +95,53 @@ class ScoreTables(unittest.TestCase):
             before, now = (prefetch["chances"]["same_token"][ahead]["at_60"] for prefetch in (without, with_them))
             self.assertGreater(now, before + 0.05, f"{ahead + 1} layers ahead")
 
+    def recorded(self, folder, scores):
+        """A copy of the model in a folder of its own, and a run of it."""
+        folder.mkdir()
+        model, trace = folder / "m.gguf", folder / "t.trace"
+        model.symlink_to(self.model)
+        done = troupe("run", model, "--prompt", "The kernel of the system", "-n", 200, "--temperature", 1, "--seed", 3,
+                      "--ignore-eos", "--speculate", "off", "--threads", 1, "--trace", trace, "--trace-scores", scores)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return model, trace
+
+    def test_a_recorded_run_with_all_scores_teaches_them_as_well(self):
+        model, trace = self.recorded(self.folder / "by-trace", "all")
+        done = troupe("calibrate", model, "--trace", trace, "--json", model.with_name("learned.json"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "")
+        tables = model.with_suffix(".scores")
+        self.assertIn(f"left in {tables}", done.stdout)
+        learned = json.loads(model.with_name("learned.json").read_text(encoding="utf-8"))
+        self.assertEqual((learned["scores"], learned["scores_tokens"]), (str(tables), learned["tokens"]))
+        _, without = self.run_model("--score-tables", "none")
+        _, with_them = self.run_model("--score-tables", tables)
+        self.assertEqual(with_them["score_tokens_known"], learned["tokens"] - 1)
+        self.assertEqual(with_them["token_ids"], without["token_ids"])
+        # What a text taught says more, and stays.
+        before = self.tables.read_bytes()
+        elsewhere = ("-o", model.with_name("p"), "--buddies-output", model.with_name("b"))
+        done = troupe("calibrate", self.model, "--trace", trace, *elsewhere)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{self.tables}: was learned from a text", done.stderr)
+        done = troupe("calibrate", self.model, "--trace", trace, *elsewhere, "--scores-output", "none")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.tables.read_bytes(), before)
+
+    def test_a_recorded_run_without_them_says_so_in_a_line(self):
+        model, trace = self.recorded(self.folder / "chosen", "chosen")
+        done = troupe("calibrate", model, "--trace", trace)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, f"note: {trace}: does not have the scores of all experts (--trace-scores all "
+                         "records them), so no tables for --predict scores are learned\n")
+        self.assertFalse(model.with_suffix(".scores").exists())
+        self.assertTrue(model.with_suffix(".profile.json").exists())
+        done = troupe("calibrate", model, "--trace", trace, "--scores-output", model.with_name("s"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("as --scores-output takes", done.stderr)
+        done = troupe("calibrate", model, "--trace", trace, "--scores-output", "none")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_a_file_beside_the_model_that_is_damaged_is_left_alone_and_a_named_one_refused(self):
         whole = self.tables.read_bytes()
         damaged = bytearray(whole)

@@ -97,14 +97,7 @@ Result<std::optional<ScoreTables>> FindScoreTables(const GgufModel& file, const 
       asked, ScoresPathFor(file.path()), "chances of misses", plan,
       [&](const std::string& path) -> Result<ScoreTables> {
         TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(file));
-        ScoreTablesOf of{.fingerprint = ToString(fingerprint),
-                         .grid = {.layers = config.layers, .experts = config.moe.routing.experts},
-                         .experts_per_token = config.moe.routing.top_k,
-                         .layers = {}};
-        for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
-          if (config.IsMoeLayer(layer)) of.layers.push_back(layer);
-        }
-        return LoadScoreTables(path, of);
+        return LoadScoreTables(path, TablesOfModel(config, ToString(fingerprint)));
       });
 }
 

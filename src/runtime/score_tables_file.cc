@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "base/check.h"
 #include "expert/forecast/miss_chance.h"
 #include "expert/forecast/score_map.h"
 #include "io/atomic_file.h"
 #include "io/file.h"
+#include "model/config.h"
 #include "runtime/container_path.h"
 #include "store/running_checksum.h"
 
@@ -126,6 +128,17 @@ bool AreNumbers(const ScoreTables& tables) {
 }
 
 }  // namespace
+
+ScoreTablesOf TablesOfModel(const ModelConfig& config, std::string fingerprint) {
+  ScoreTablesOf of{.fingerprint = std::move(fingerprint),
+                   .grid = {.layers = config.layers, .experts = config.moe.routing.experts},
+                   .experts_per_token = config.moe.routing.top_k,
+                   .layers = {}};
+  for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
+    if (config.IsMoeLayer(layer)) of.layers.push_back(layer);
+  }
+  return of;
+}
 
 std::string ScoresPathFor(std::string_view model_path) { return PathBeside(model_path, ".scores"); }
 

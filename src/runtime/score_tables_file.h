@@ -12,6 +12,8 @@
 
 namespace troupe {
 
+struct ModelConfig;
+
 // Whose tables they are to be.
 struct ScoreTablesOf {
   std::string fingerprint;  // of the model; empty: whichever has this shape
@@ -19,6 +21,8 @@ struct ScoreTablesOf {
   std::uint32_t experts_per_token = 0;
   std::vector<std::uint32_t> layers;  // that have experts, rising
 };
+
+ScoreTablesOf TablesOfModel(const ModelConfig& config, std::string fingerprint);
 
 // "m.gguf" gives "m.scores".
 std::string ScoresPathFor(std::string_view model_path);

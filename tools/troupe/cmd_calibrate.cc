@@ -1,6 +1,6 @@
 // `troupe calibrate`: learns from a text how well a model's gates predict each other and which
 // experts are chosen together, and leaves what it learned beside the model, where `troupe run`
-// finds it. From a trace it learns what routes alone can tell (trace_calibration.h).
+// finds it. From a trace it learns what recorded routes and scores can tell (trace_calibration.h).
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -30,6 +30,8 @@ namespace troupe {
 namespace {
 
 constexpr const char* kNoScores = "none";
+constexpr const char* kWhyNoTables =
+    "does not have the scores of all experts (--trace-scores all records them)";
 
 class CalibrateCommand final : public Command {
  public:
@@ -42,7 +44,8 @@ class CalibrateCommand final : public Command {
         .Add(
             "--trace", trace_,
             "In place of a text: a recorded run of the model to learn from, which tells everything "
-            "but what corrects the forecasts of gates")
+            "but what corrects the forecasts of gates; --trace-scores all records what the tables "
+            "of scores take")
         .Excludes("--text")
         .Type("TRACE");
     AddOutputOption(options, "-o,--output", output_, "File for the profile (beside the model)");
@@ -112,7 +115,7 @@ class CalibrateCommand final : public Command {
     for (const std::string& file : {path, buddies_path, scores_path.value_or(path)}) {
       TROUPE_RETURN_IF_ERROR(CheckOutputFile(file));
     }
-    if (!trace_.empty()) return LearnFromTrace(path, buddies_path);
+    if (!trace_.empty()) return LearnFromTrace(path, buddies_path, scores_path);
     TROUPE_ASSIGN_OR_RETURN(const Learned learned, Learn(scores_path));
     TROUPE_RETURN_IF_ERROR(SaveProfile(learned.profile, path));
     TROUPE_RETURN_IF_ERROR(SaveBuddies(learned.buddies, buddies_path));
@@ -197,7 +200,8 @@ class CalibrateCommand final : public Command {
 
   // Runs nothing: what a trace has of its model is read, and the model's file only to see that it
   // is the one.
-  Status LearnFromTrace(const std::string& path, const std::string& buddies_path) {
+  Status LearnFromTrace(const std::string& path, const std::string& buddies_path,
+                        const std::optional<std::string>& scores_path) {
     // What a text taught is a profile and its buddies.
     if (output_.empty() || buddies_output_.empty()) {
       TROUPE_RETURN_IF_ERROR(CheckReplaceable(ProfilePathFor(engine_.model())));
@@ -206,14 +210,26 @@ class CalibrateCommand final : public Command {
     TROUPE_ASSIGN_OR_RETURN(const GgufModel model, GgufModel::Open(engine_.model()));
     TROUPE_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(model.metadata()));
     TROUPE_RETURN_IF_ERROR(CheckTraceOf(reader, model, config));
+    TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(model));
+    const bool scores = scores_path && reader.header().all_scores;
+    if (scores && scores_output_.empty()) {
+      TROUPE_RETURN_IF_ERROR(
+          CheckTablesReplaceable(*scores_path, TablesOfModel(config, ToString(fingerprint))));
+    }
+    if (scores_path && !scores && !scores_output_.empty()) {
+      return InvalidArgument("{}: {}, as --scores-output takes", trace_, kWhyNoTables);
+    }
     TROUPE_ASSIGN_OR_RETURN(
         TraceCalibration learned,
-        LearnRoutes(reader, config, {.buddies = buddies_, .most_tokens = options_.most_tokens}));
+        LearnRoutes(reader, config,
+                    {.buddies = buddies_, .most_tokens = options_.most_tokens, .scores = scores}));
     if (reader.damage().any()) Remark("warning: {}: {}\n", trace_, ToString(reader.damage()));
     if (reader.header().scores == ScoreKind::kNone) {
       Remark("note: {}: has no scores; the chosen experts of a token count as equals\n", trace_);
     }
-    TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(model));
+    if (scores_path && !scores) {
+      Remark("note: {}: {}, so no tables for --predict scores are learned\n", trace_, kWhyNoTables);
+    }
     learned.profile.fingerprint = learned.buddies.fingerprint = ToString(fingerprint);
     learned.profile.text = learned.buddies.text = trace_;
     TROUPE_RETURN_IF_ERROR(SaveProfile(learned.profile, path));
@@ -221,9 +237,14 @@ class CalibrateCommand final : public Command {
     if (json_ != "-") {
       fmt::print("{}\n{}", RoutesPage(learned, path), BuddiesPage(learned.buddies, buddies_path));
     }
-    if (json_.empty()) return OkStatus();
     Json record = RoutesRecord(learned, path);
     AddBuddies(learned.buddies, buddies_path, record);
+    if (learned.scores) {
+      TROUPE_RETURN_IF_ERROR(
+          SaveScoreTables(*learned.scores, learned.profile.fingerprint, *scores_path));
+      AddScores(*scores_path, learned.profile.tokens, json_ != "-", record);
+    }
+    if (json_.empty()) return OkStatus();
     return WriteJson(record, json_);
   }
 

@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
+#include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "expert/forecast/activation_path.h"
+#include "expert/forecast/miss_chance.h"
+#include "expert/prefetch/score_learner.h"
 #include "lab/buddy_recorder.h"
 #include "store/model_fingerprint.h"
 
@@ -27,7 +32,7 @@ TraceHeader ShapeOfTraces(const ModelConfig& config) {
 // Takes a trace's tokens one after the other.
 class RouteLearner {
  public:
-  explicit RouteLearner(const ModelConfig& config)
+  RouteLearner(const ModelConfig& config, bool scores)
       : grid_{.layers = config.layers, .experts = config.moe.routing.experts},
         top_k_(config.moe.routing.top_k),
         first_layer_(config.moe.leading_dense),
@@ -35,6 +40,7 @@ class RouteLearner {
         paths_(grid_, top_k_),
         told_(grid_.layers) {
     routes_ = {.grid = grid_, .first_layer = first_layer_, .experts_per_token = top_k_, .ids = {}};
+    if (scores) scores_.emplace(grid_, top_k_, first_layer_);
   }
 
   std::uint64_t tokens() const { return routes_.tokens(); }
@@ -44,18 +50,23 @@ class RouteLearner {
     for (const TraceSegment& segment : block.segments) {
       for (std::uint32_t t = 0; t < segment.tokens; ++t, ++token) {
         if (tokens() == most) return;
-        AddToken(header, block, token, {segment.sequence, segment.position + t});
+        const Place place{segment.sequence, segment.position + t};
+        if (scores_) LearnScores(header, block, token, place, segment.place);
+        AddToken(header, block, token, place);
       }
     }
   }
 
-  TraceCalibration Learned(const BuddyOptions& buddies) const {
+  // It is of no use any more.
+  TraceCalibration Learned(const BuddyOptions& buddies) && {
     TraceCalibration learned{.profile = {.tokens = tokens(),
                                          .layers = grid_.layers,
                                          .experts = grid_.experts,
                                          .paths = paths_.Seen()},
                              .buddies = recorder_.Profile(buddies),
-                             .foresight = {}};
+                             .foresight = {},
+                             .scores = {}};
+    if (scores_) learned.scores = std::move(*scores_).Learned();
     std::vector<double> covered(grid_.layers);
     double paths = 0, previous = 0;
     for (std::uint32_t layer = first_layer_; layer < grid_.layers; ++layer) {
@@ -112,6 +123,21 @@ class RouteLearner {
     previous_ = std::move(now);
   }
 
+  // `at`: the sequence's among those that were held at once. What was lost or left out between two
+  // tokens of a sequence begins it anew.
+  void LearnScores(const TraceHeader& header, const TraceBlock& block, std::size_t token,
+                   Place place, std::uint16_t at) {
+    Place& next = next_[at];
+    const bool follows = next.sequence == place.sequence && next.position == place.position;
+    next = {place.sequence, place.position + 1};
+    scores_->TokenBegins(follows ? place.position : 0, at);
+    for (std::size_t l = 0; l < header.moe_layers.size(); ++l) {
+      const std::span<const std::uint16_t> ids = block.Ids(header, l, token);
+      const std::vector<std::uint32_t> chosen(ids.begin(), ids.end());
+      scores_->OnLayer(header.moe_layers[l], block.AllScores(header, l, token), chosen, {});
+    }
+  }
+
   void Judge(std::uint32_t layer, std::size_t moe_layer, std::span<const std::uint16_t> ids) {
     const std::vector<Guess> guesses =
         moe_layer == 0 ? std::vector<Guess>() : paths_.Predict(layer, /*ahead=*/1, {});
@@ -147,6 +173,8 @@ class RouteLearner {
   Place last_;
   std::vector<std::uint16_t> previous_;  // [layer with experts][k] of the token before, if any
   std::uint64_t continued_ = 0;          // tokens that had one
+  std::optional<ScoreLearner> scores_;
+  std::map<std::uint16_t, Place> next_;  // token of the sequence that is held there
 };
 
 }  // namespace
@@ -173,7 +201,8 @@ Result<TraceCalibration> LearnRoutes(TraceReader& reader, const ModelConfig& con
                                      const TraceCalibrationOptions& options) {
   constexpr Bytes kMost = 4_GiB;  // of the tables: no model needs as much, a hostile header may
   const ExpertGrid grid = reader.header().grid();
-  if (const Bytes tables = Coactivations::BytesFor(grid); tables > kMost) {
+  const Bytes of_scores = options.scores ? ScoreLearner::BytesFor(grid) : Bytes();
+  if (const Bytes tables = Coactivations::BytesFor(grid) + of_scores; tables > kMost) {
     return Error(Code::kResourceExhausted,
                  "{}: {} of tables for {} layers of {} experts, at most {} allowed", reader.name(),
                  ToString(tables), grid.layers, grid.experts, ToString(kMost));
@@ -181,7 +210,8 @@ Result<TraceCalibration> LearnRoutes(TraceReader& reader, const ModelConfig& con
   if (options.buddies.weighted && reader.header().scores == ScoreKind::kNone) {
     return InvalidArgument("{}: has no scores, by which --weighted counts", reader.name());
   }
-  RouteLearner learner(config);
+  TROUPE_CHECK(!options.scores || reader.header().all_scores);
+  RouteLearner learner(config, options.scores);
   while (learner.tokens() < options.most_tokens) {
     TROUPE_ASSIGN_OR_RETURN(const std::optional<TraceBlock> block, reader.Next());
     if (!block) break;
@@ -190,7 +220,7 @@ Result<TraceCalibration> LearnRoutes(TraceReader& reader, const ModelConfig& con
   if (learner.tokens() == 0) {
     return DataLoss("{}: no tokens to learn from, expected some", reader.name());
   }
-  TraceCalibration learned = learner.Learned(options.buddies);
+  TraceCalibration learned = std::move(learner).Learned(options.buddies);
   // Without scores every token spreads alike, and a tau learned from that would close all of them.
   if (reader.header().scores == ScoreKind::kNone) {
     for (BuddyLayer& layer : learned.buddies.layers) std::ranges::fill(layer.entropy, 0.0);
@@ -206,6 +236,18 @@ Status CheckReplaceable(const std::string& path) {
   return Error(Code::kFailedPrecondition,
                "{}: was learned from a text and corrects the forecasts of gates, which nothing "
                "learned from a trace can; -o FILE with --buddies-output FILE leaves it as it is",
+               path);
+}
+
+Status CheckTablesReplaceable(const std::string& path, const ScoreTablesOf& of) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return OkStatus();
+  const Result<ScoreTables> found = LoadScoreTables(path, of);
+  if (!found.ok() || !MissChance::KnowsGates(*found)) return OkStatus();
+  return Error(Code::kFailedPrecondition,
+               "{}: was learned from a text and knows what gates that are asked early are worth, "
+               "which nothing learned from a trace can; --scores-output FILE, or none, leaves it "
+               "as it is",
                path);
 }
 

@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "base/rng.h"
+#include "expert/prefetch/score_learner.h"
 #include "testing/temp_folder.h"
+#include "testing/test_seed.h"
 #include "trace/trace_writer.h"
 
 namespace troupe {
@@ -27,6 +32,8 @@ struct TracedToken {
   std::uint32_t sequence = 0, position = 0;
   std::vector<std::uint16_t> first = {0, 1}, second = {2, 3};  // what its layers chose
   std::vector<float> scores = {0.5f, 0.5f};                    // in both
+  std::vector<float> all = {};                                 // of each layer's experts
+  std::uint16_t place = 0;
 };
 
 class TraceCalibrationTest : public testing::Test {
@@ -37,7 +44,9 @@ class TraceCalibrationTest : public testing::Test {
                              .moe_layers = {1, 2},
                              .experts = 4,
                              .top_k = 2,
-                             .scores = scored ? ScoreKind::kSoftmax : ScoreKind::kNone};
+                             .scores = scored ? ScoreKind::kSoftmax : ScoreKind::kNone,
+                             .all_scores = !tokens.empty() && !tokens[0].all.empty(),
+                             .sequences = 2};
     TraceWriter writer =
         TraceWriter::Create(WholeFile(folder_.PathOf("t.trace")).value(), header).value();
     for (const TracedToken& token : tokens) {
@@ -45,8 +54,10 @@ class TraceCalibrationTest : public testing::Test {
                        .segments = {{.sequence = token.sequence,
                                      .position = token.position,
                                      .tokens = 1,
-                                     .phase = TracePhase::kDecode}},
-                       .tokens = 1};
+                                     .phase = TracePhase::kDecode,
+                                     .place = token.place}},
+                       .tokens = 1,
+                       .all_scores = token.all};
       for (const auto& ids : {token.first, token.second}) {
         block.ids.insert(block.ids.end(), ids.begin(), ids.end());
         if (scored)
@@ -133,6 +144,75 @@ TEST_F(TraceCalibrationTest, ReplaysTheRoutesWithEachNumberOfFirstLayersKept) {
   ASSERT_FALSE(half.costs.empty());
   EXPECT_DOUBLE_EQ(half.costs[0].misses, 0.4);
   EXPECT_NEAR(half.costs[0].uncovered, 0.22, 1e-9);  // paths cover 0.9 of the second layer's
+}
+
+// Two texts that take turns, of one of which some tokens are missing.
+std::vector<TracedToken> TwoScoredTexts() {
+  Rng rng(TestSeed());
+  std::vector<TracedToken> tokens;
+  for (std::uint32_t t = 0; t < 120; ++t) {
+    const auto text = static_cast<std::uint16_t>(rng.Below(2));
+    const auto before = std::ranges::count(tokens, text, &TracedToken::place);
+    TracedToken token{.sequence = 7u + text, .position = static_cast<std::uint32_t>(before)};
+    if (text == 1 && before >= 20) token.position += 5;
+    token.place = text;
+    for (int i = 0; i < 8; ++i) token.all.push_back(static_cast<float>(rng.Uniform()));
+    for (auto* ids : {&token.first, &token.second}) {
+      const std::uint64_t one = rng.Below(4), other = (one + 1 + rng.Below(3)) % 4;
+      *ids = {static_cast<std::uint16_t>(one), static_cast<std::uint16_t>(other)};
+    }
+    tokens.push_back(token);
+  }
+  return tokens;
+}
+
+void FeedTraced(const TracedToken& token, std::uint32_t position, std::span<const EarlyGate> gates,
+                ScoreLearner& learner) {
+  learner.TokenBegins(position, token.place);
+  const std::span<const float> all = token.all;
+  const std::vector<std::uint32_t> first(token.first.begin(), token.first.end());
+  const std::vector<std::uint32_t> second(token.second.begin(), token.second.end());
+  learner.OnLayer(1, all.first(4), first, gates);
+  learner.OnLayer(2, all.last(4), second, {});
+}
+
+constexpr ExpertGrid kTracedGrid{.layers = 3, .experts = 4};
+
+TEST_F(TraceCalibrationTest, TablesOfScoresAreThoseOfEachTextsTokensInTurn) {
+  const std::vector<TracedToken> tokens = TwoScoredTexts();
+  const TraceCalibration learned = Learn(Recorded(tokens), {.buddies = {}, .scores = true}).value();
+  ASSERT_TRUE(learned.scores.has_value());
+  ScoreLearner as_meant(kTracedGrid, 2, 1), without_a_gap(kTracedGrid, 2, 1);
+  for (const TracedToken& token : tokens) {
+    const bool behind_the_gap = token.place == 1 && token.position == 25;
+    FeedTraced(token, behind_the_gap ? 0 : token.position, {}, as_meant);
+    FeedTraced(token, token.position, {}, without_a_gap);
+  }
+  EXPECT_EQ(*learned.scores, std::move(as_meant).Learned());
+  EXPECT_NE(*learned.scores, std::move(without_a_gap).Learned());
+  EXPECT_GT(learned.scores->tokens, 100u);
+  EXPECT_FALSE(Learn(Recorded(tokens)).value().scores.has_value());
+}
+
+TEST_F(TraceCalibrationTest, LeavesTablesAloneThatKnowWhatGatesSayEarly) {
+  const std::string path = folder_.PathOf("m.scores");
+  const std::string fingerprint(32, 'a');
+  const ScoreTablesOf of = TablesOfModel(TracedModel(), fingerprint);
+  EXPECT_TRUE(CheckTablesReplaceable(path, of).ok());
+  for (const bool gates_too : {false, true}) {
+    ScoreLearner learner(kTracedGrid, 2, 1);
+    for (const TracedToken& token : TwoScoredTexts()) {
+      const EarlyGate gate{.layer = 2, .ahead = 1, .scores = std::span(token.all).last(4)};
+      FeedTraced(token, token.position, std::span(&gate, gates_too ? 1u : 0u), learner);
+    }
+    ASSERT_TRUE(SaveScoreTables(std::move(learner).Learned(), fingerprint, path).ok());
+    const Status replaceable = CheckTablesReplaceable(path, of);
+    EXPECT_EQ(replaceable.ok(), !gates_too);
+    if (gates_too) EXPECT_THAT(replaceable.message(), HasSubstr("was learned from a text"));
+  }
+  // Of another model: of no use here.
+  EXPECT_TRUE(
+      CheckTablesReplaceable(path, TablesOfModel(TracedModel(), std::string(32, 'b'))).ok());
 }
 
 TEST_F(TraceCalibrationTest, TakesNoMoreTokensThanAsked) {

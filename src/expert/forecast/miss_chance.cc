@@ -104,6 +104,14 @@ void MissChance::Learn(std::uint32_t ahead, const ExpertSigns& signs, bool asked
   }
 }
 
+bool MissChance::KnowsGates(const ScoreTables& tables) {
+  ScoreTables fresh;
+  MissChance(static_cast<std::uint32_t>(tables.fits.size() / NumberCount(1))).CopyTo(fresh);
+  const std::size_t without = fresh.fits.size() / 2;
+  return !std::ranges::equal(std::span(tables.fits).subspan(without),
+                             std::span(fresh.fits).subspan(without));
+}
+
 void MissChance::CopyTo(ScoreTables& tables) const {
   tables.fits.clear();
   for (const Fit& fit : fits_) {

@@ -65,6 +65,8 @@ class MissChance {
   // The expert was absent when that was said.
   void Learn(std::uint32_t ahead, const ExpertSigns& signs, bool asked);
   void CopyTo(ScoreTables& tables) const;
+  // Whether the tables have learned what gates that are asked early are worth, too.
+  static bool KnowsGates(const ScoreTables& tables);
 
  private:
   static constexpr std::size_t kTerms = 6;

@@ -35,8 +35,10 @@ ScoreLearner::ScoreLearner(ExpertGrid grid, std::uint32_t experts_per_token,
       forecast_(std::make_unique<MissForecast>(*cache_, *loads_, experts_per_token)),
       uses_(grid.Count()) {}
 
-void ScoreLearner::TokenBegins(std::uint32_t position) {
-  forecast_->OnPassBegins(OneGroup(first_layer_, Phase::kDecode, 1, position));
+void ScoreLearner::TokenBegins(std::uint32_t position, SequenceId sequence) {
+  PassFacts pass = OneGroup(first_layer_, Phase::kDecode, 1, position);
+  pass.groups[0].sequence = sequence;
+  forecast_->OnPassBegins(pass);
   ++tokens_;
 }
 

@@ -31,8 +31,9 @@ class ScoreLearner {
   // Layers before `first_layer` have no experts.
   ScoreLearner(ExpertGrid grid, std::uint32_t experts_per_token, std::uint32_t first_layer);
 
-  // Tokens of one text have rising positions; 0 begins another text.
-  void TokenBegins(std::uint32_t position);
+  // Tokens of one text have rising positions; 0 begins another text. Several texts may take turns,
+  // each a sequence of its own.
+  void TokenBegins(std::uint32_t position, SequenceId sequence = 0);
   // A layer of the token, in the order in which it passes them: what the router said of all
   // experts, those that were chosen, and what gates of later layers say by now, if they were asked.
   void OnLayer(std::uint32_t layer, std::span<const float> scores,
