@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "expert/forecast/miss_chance.h"
 #include "expert/forecast/score_map.h"
@@ -23,6 +24,9 @@ namespace {
 constexpr std::string_view kScoresMagic = "TRSCORES";
 // Raised whenever the same numbers would mean something else, too.
 constexpr std::uint32_t kScoresVersion = 1;
+// No model needs as much, a hostile header of a trace may.
+constexpr Bytes kMostScoresBytes = 4_GiB;
+constexpr std::uint64_t kMostTokensLearned = std::uint64_t{1} << 40;
 
 // Little-endian, like every machine that Troupe runs on.
 struct ScoresHeader {
@@ -99,6 +103,10 @@ Status CheckScoresHeader(const ReadFile& file, const ScoresHeader& header,
     return Error(Code::kAlreadyExists,
                  "{}: made for another model; `troupe calibrate` makes it anew", file.path());
   }
+  if (SizeOf(of) > kMostScoresBytes.count()) {
+    return Error(Code::kResourceExhausted, "{}: tables of {}, at most {} allowed", file.path(),
+                 ToString(Bytes(SizeOf(of))), ToString(kMostScoresBytes));
+  }
   if (file.size() != SizeOf(of)) {
     return DataLoss("{}: {} bytes, {} expected", file.path(), file.size(), SizeOf(of));
   }
@@ -122,7 +130,7 @@ bool AreNumbers(const ScoreTables& tables) {
   const auto moderate = [](float x) { return std::abs(x) < 1e15f; };
   const auto positive = [](float x) { return std::isfinite(x) && x > 0; };
   const auto share = [](float x) { return x >= 0 && x <= 1; };
-  return std::ranges::all_of(tables.weights, moderate) &&
+  return tables.tokens <= kMostTokensLearned && std::ranges::all_of(tables.weights, moderate) &&
          std::ranges::all_of(tables.moments, positive) && AreFits(tables.fits) &&
          std::ranges::all_of(tables.shares, share);
 }

@@ -29,7 +29,8 @@ std::string ScoresPathFor(std::string_view model_path);
 
 Status SaveScoreTables(const ScoreTables& tables, const std::string& fingerprint,
                        const std::string& path);
-// kAlreadyExists: of another model; kFailedPrecondition: of another version; kDataLoss: damaged.
+// kAlreadyExists: of another model; kFailedPrecondition: of another version; kDataLoss: damaged;
+// kResourceExhausted: larger than any model's.
 // Takes no memory but that of the tables, and that only once their size is known to be right.
 Result<ScoreTables> LoadScoreTables(const std::string& path, const ScoreTablesOf& of);
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "expert/forecast/miss_chance.h"
@@ -108,6 +110,28 @@ TEST_F(ScoreTablesFileTest, WhatIsNoNumberIsRefused) {
   tables.fits[6] = -1;  // a sum of squares
   ASSERT_TRUE(SaveScoreTables(tables, kFingerprint, path_).ok());
   EXPECT_FALSE(Load().ok());
+  tables = SomeTables();
+  tables.tokens = std::numeric_limits<std::uint64_t>::max();  // a run would count on from there
+  ASSERT_TRUE(SaveScoreTables(tables, kFingerprint, path_).ok());
+  EXPECT_THAT(Refusal(), HasSubstr("numbers that no calibration leaves"));
+}
+
+// A file may be as long as a header says without taking any room on its disk.
+TEST_F(ScoreTablesFileTest, TablesThatNoMemoryHoldsAreRefusedBeforeAnyIsTaken) {
+  ASSERT_TRUE(SaveScoreTables(SomeTables(), kFingerprint, path_).ok());
+  std::string header = ReadWholeText(path_, 1_MiB).value().substr(0, 88);
+  const ExpertGrid grid{.layers = 1, .experts = 20'000};
+  const std::uint32_t numbers[] = {grid.layers, grid.experts, 2, 1, ScoreMap::ReachFor(grid)};
+  std::memcpy(header.data() + 12, numbers, sizeof numbers);
+  folder_.Write("m.scores", header);
+  const std::size_t floats = ScoreMap::WeightCount(grid) + ScoreMap::MomentCount(grid) +
+                             MissChance::NumberCount(ScoreMap::ReachFor(grid)) + grid.Count();
+  std::error_code refused;
+  std::filesystem::resize_file(path_, 88 + 4 * (1 + floats), refused);
+  if (refused) GTEST_SKIP() << "no files of " << 4 * floats << " bytes here";
+  const Result<ScoreTables> read = LoadScoreTables(
+      path_, {.fingerprint = kFingerprint, .grid = grid, .experts_per_token = 2, .layers = {0}});
+  EXPECT_EQ(read.status().code(), Code::kResourceExhausted) << read.status().message();
 }
 
 }  // namespace

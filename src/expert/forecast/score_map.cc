@@ -24,7 +24,7 @@ constexpr float kLeastScore = 1e-9f;
 constexpr float kChoice = 1.5f;  // of a choice, beside scores of deviation 1
 
 // Mean 0 and deviation 1. Scores are chances, and their logarithms are what adds up; what is no
-// chance is taken as it is. False if they are no numbers.
+// chance is taken as it is. False if they are no numbers, or so far apart that floats of them end.
 bool StandardiseScores(std::span<const float> scores, std::span<float> out) {
   const bool chances = std::ranges::all_of(scores, [](float s) { return s >= 0; });
   double sum = 0, squares = 0;
@@ -35,7 +35,7 @@ bool StandardiseScores(std::span<const float> scores, std::span<float> out) {
   }
   const double count = static_cast<double>(scores.size());
   const double variance = squares / count - sum / count * (sum / count);
-  if (!std::isfinite(variance)) return false;
+  if (!(variance < 1e60)) return false;
   const auto mean = static_cast<float>(sum / count);
   const auto scale = static_cast<float>(variance > 1e-12 ? 1 / std::sqrt(variance) : 0);
   for (float& x : out) x = (x - mean) * scale;

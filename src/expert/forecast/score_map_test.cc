@@ -126,6 +126,24 @@ TEST_F(ScoreMapTest, ScoresThatAreNoNumbersTeachNothing) {
   for (const float logit : map_.Predict(0, 1)) EXPECT_TRUE(std::isfinite(logit));
 }
 
+TEST_F(ScoreMapTest, ScoresThatOverflowTeachNothing) {
+  const float most = std::numeric_limits<float>::max();
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    map_.OnPassBegins(OneRow(i));
+    for (std::uint32_t layer = 0; layer < kMapGrid.layers; ++layer) {
+      std::vector<float> scores(kMapGrid.experts, -most);
+      scores[layer] = most;
+      map_.OnScores(layer, scores);
+    }
+  }
+  EXPECT_EQ(map_.learned_tokens(), 0u);
+  for (std::uint32_t i = 0; i < 3; ++i) Pass(i, 20 + i);
+  EXPECT_GT(map_.learned_tokens(), 0u);
+  map_.OnPassBegins(OneRow(23));
+  map_.OnScores(0, ScoresOf(3, 0, rng_));
+  for (const float logit : map_.Predict(0, 1)) EXPECT_TRUE(std::isfinite(logit));
+}
+
 TEST_F(ScoreMapTest, OfManyRowsTheLastAreLookedAtAlsoWhereOnlyTheyAreGiven) {
   map_.OnPassBegins({.first_layer = 0, .groups = {{.phase = Phase::kPrompt, .rows = 100}}});
   for (std::uint32_t layer = 0; layer < kMapGrid.layers; ++layer) {

@@ -150,6 +150,19 @@ class Player {
 // In all: a hundred times what the largest models have.
 constexpr std::size_t kMostExperts = std::size_t{1} << 20;
 
+constexpr Bytes kMostTables = 4_GiB;  // no model needs as much, a hostile header may
+
+Status CheckTables(ExpertGrid grid, const std::string& predictor) {
+  const Bytes tables =
+      WorthPrefetch::IsMeant(predictor)
+          ? WorthPrefetch::BytesFor(grid) + PredictorBytes(WorthPrefetch::kForPrompts, grid)
+          : PredictorBytes(predictor, grid);
+  if (tables <= kMostTables) return OkStatus();
+  return Error(Code::kResourceExhausted,
+               "'{}' takes {} of tables for {} layers of {} experts, at most {} allowed", predictor,
+               ToString(tables), grid.layers, grid.experts, ToString(kMostTables));
+}
+
 Status CheckSpecs(const TraceHeader& header, const std::vector<ReplaySpec>& specs) {
   if (header.grid().Count() > kMostExperts) {
     return InvalidArgument("{} layers of {} experts, at most {} experts in all can be replayed",
@@ -157,6 +170,7 @@ Status CheckSpecs(const TraceHeader& header, const std::vector<ReplaySpec>& spec
   }
   for (const ReplaySpec& spec : specs) {
     if (spec.slots == 0) return InvalidArgument("a cache of no slots, expected at least 1");
+    TROUPE_RETURN_IF_ERROR(CheckTables(header.grid(), spec.predictor));
     if (spec.predictor != "none" && spec.policy == "optimum") {
       return InvalidArgument(
           "the optimum is one of caches that load what is asked for, expected no "

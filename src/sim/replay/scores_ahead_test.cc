@@ -155,6 +155,22 @@ TEST_F(ScoresAhead, CostsNextToNothingWhereNothingFollows) {
   }
 }
 
+TEST_F(ScoresAhead, TablesThatNoMemoryHoldsAreRefused) {
+  Rng rng(TestSeed());
+  TraceHeader header = TestTraceHeader(true, true);
+  header.layers = 1;
+  header.moe_layers = {0};
+  header.experts = kMaxTraceExperts;
+  Write(header, RandomBlock(header, {{.tokens = 1}}, rng));
+  TraceReader reader = Open();
+  ThreadPool pool(1);
+  for (const char* predictor : {"scores", "eap"}) {
+    const auto outcomes =
+        Replay(reader, {{.predictor = predictor, .slots = 6}}, {.group = 1}, pool);
+    EXPECT_EQ(outcomes.status().code(), Code::kResourceExhausted) << outcomes.status().message();
+  }
+}
+
 TEST_F(ScoresAhead, NeedsATraceOfAllScores) {
   Rng rng(TestSeed());
   const TraceHeader header = TestTraceHeader(true);
