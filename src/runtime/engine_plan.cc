@@ -290,7 +290,7 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
 
   const LoaderChoice loader = ChooseLoader(OffloadedExperts::SlotBytes(weights.experts),
                                            machine.costs, options.offload.link);
-  plan.loader = loader.options;
+  plan.loader = options.offload.loader.value_or(loader.options);
   plan.costs = {.medium = loader.medium, .local = LocalWorkOf(weights.experts, machine.costs)};
   plan.logits = LogitBytes(config, options.sequences);
   if (machine.card) {
@@ -332,7 +332,7 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
                                          ? "this text becomes no longer (--ctx asks for more)"
                                          : "--ctx asks for more"));
   }
-  if (!plan.memory.all_resident) plan.notes.push_back(loader.reason);
+  if (!plan.memory.all_resident && !options.offload.loader) plan.notes.push_back(loader.reason);
   return plan;
 }
 

@@ -59,6 +59,7 @@ struct OffloadOptions {
   CacheSharing sharing = CacheSharing::kPerLayer;
   std::string container;  // path; empty: the one beside the model if there is one; "none": the GGUF
   ReaderOptions reader;
+  std::optional<LoaderOptions> loader;  // in place of what the medium asks for
   // What the reader is put behind: a test's that fails.
   std::function<std::unique_ptr<AsyncReader>(std::unique_ptr<AsyncReader>)> wrap_reader;
   std::string predictor = "auto";
