@@ -35,6 +35,7 @@ def know(commands, model, trace, half_path, costs):
     return {"model": model, "tokens": played["tokens"],
             "whole": by_layers(whole), "second_half": by_layers(since(whole, half)),
             "predicting_ms": 1e3 * predicting / played["tokens"],
+            "computing_ms": 1e3 * result["compute_s_per_token"],
             "token_ms": 1e3 * (result["stall_s_per_token"] + result["compute_s_per_token"])}
 
 
@@ -138,9 +139,11 @@ def shown(of):
 
 
 def predicting_table(known):
-    lines = ["| model | predicting and learning, ms a token | a token, ms | share |", "| --- | --- | --- | --- |"]
+    lines = ["| model | predicting and learning, ms a token | a token, ms | share | of its computing alone |",
+             "| --- | --- | --- | --- | --- |"]
     for one in known:
-        lines.append(f"| {one['model']} | {one['predicting_ms']:.3f} | {one['token_ms']:.2f} | {100 * predicting_share(one):.1f} % |")
+        lines.append(f"| {one['model']} | {one['predicting_ms']:.3f} | {one['token_ms']:.2f} | {100 * predicting_share(one):.1f} % | "
+                     f"{100 * one['predicting_ms'] / one['computing_ms']:.1f} % |")
     return "\n".join(lines)
 
 

@@ -47,6 +47,12 @@ class Live(unittest.TestCase):
         self.assertIn("| trained | disk | 2.5 | 50 % | scores | 15.00 | 0.750 | 1.25 | 12.00 | 10.00 | 1.00 | 40 % |",
                       overlap_live.table([live_cell(15)]))
 
+    def test_answers_are_the_same_in_every_round(self):
+        runs = {way: [{"token_ids": [1, 2]}, {"token_ids": [3]}] for way in ("none", "scores")}
+        self.assertFalse(overlap_live.answers_differ(runs))
+        runs["scores"][1] = {"token_ids": [4]}
+        self.assertTrue(overlap_live.answers_differ(runs))
+
     def test_random_weights_have_bars_of_their_own(self):
         self.assertEqual(overlap_live.missed_bars([live_cell(16, model="small")]), [])
         self.assertIn("small, disk, 50 %, scores: 1.36 of what computing", overlap_live.missed_bars([live_cell(16.3, model="small")])[0])
@@ -96,7 +102,8 @@ def chances(*counts):
 
 def known(likely=75, predicting_ms=0.2):
     layers = overlap_recall.by_layers(chances((90, 100, likely), (0, 1000, 25)))
-    return {"model": "m", "tokens": 100, "whole": layers, "second_half": layers, "predicting_ms": predicting_ms, "token_ms": 20.0}
+    return {"model": "m", "tokens": 100, "whole": layers, "second_half": layers, "predicting_ms": predicting_ms, "computing_ms": 10.0,
+            "token_ms": 20.0}
 
 
 class Played:
@@ -157,7 +164,7 @@ class Recall(unittest.TestCase):
         self.assertIn(("trace", "cut", "read", "-o", pathlib.Path("no such folder/half"), "--sequences", "0,1"), commands.ran)
         self.assertEqual(of["second_half"][2]["same_token"], {"misses": 10, "recall": {70: 0.8, 60: 0.8, 50: 0.8}})
         self.assertEqual(of["whole"][2]["same_token"]["misses"], 20)
-        self.assertEqual((of["predicting_ms"], of["token_ms"]), (10.0, 30.0))
+        self.assertEqual((of["predicting_ms"], of["computing_ms"], of["token_ms"]), (10.0, 10.0, 30.0))
 
     def test_a_text_of_one_window_has_no_half(self):
         commands = Played(sequences=1)
@@ -174,6 +181,9 @@ class Tables(unittest.TestCase):
         self.assertIn("| m | read | 2 | 50 % | 10.00 | 8.00 | 6.00 | 4.00 | 0.889 | 1.00 | 50 % | 25 % | 50 % | 100 % |",
                       overlap_runs.table([cell(0.006)]))
         self.assertIn("50 to 100 % closed", overlap_runs.figures_line([cell(0.006), cell(0.004)], []))
+
+    def test_predicting_is_told_of_a_token_and_of_its_computing_alone(self):
+        self.assertIn("| m | 0.200 | 20.00 | 1.0 % | 2.0 % |", overlap_recall.predicting_table([known()]))
 
     def test_every_table_has_as_many_cells_in_each_row(self):
         for table in (overlap_runs.table([cell(0.006)]), overlap_live.table([live_cell(15)]), overlap_recall.table([known()]),
