@@ -5,11 +5,13 @@ import dataclasses
 import statistics
 
 import fate_systems
-from fate_systems import AS_USED, DEMAND, FILLED, NOTHING, NO_CACHE, OURS, PAIRS, PATHS, PROFILED, WRONG
+from fate_systems import (AS_USED, DEMAND, FILLED, NOTHING, NO_CACHE, OURS, PAIRS, PATHS, PATHS_FILLED, PATHS_PAIRS, PROFILED,
+                          WRONG)
 
 GUESSED, HITS = 0.97, 0.99
 DECODE_DEMAND, DECODE_PATHS, PREFILL_DEMAND, PREFILL_PATHS = 4.0, 2.2, 4.5, 1.9
-PREFILL_FILLED = 2.2  # with half of the experts, each link's median over its prompts
+PREFILL_FILLED = 2.2  # with half of the experts on both sides, each link's median over its prompts
+PAYS = 1.02  # times the speed with no layer kept, and more in every round: what says that keeping one pays
 NEVER_BELOW, STORM = 0.98, 0.95  # of the speed of the same cache with nothing read ahead
 PAIRS_LOSS = 0.01
 CHOSEN = "other text, other seed, each link and budget"
@@ -30,6 +32,7 @@ class Bar:
     at_least: bool = True
     command: str = COMMAND
     digits: int = 2
+    beside: str = ""  # shown with the figure, and held to nothing
 
     @property
     def is_missed(self):
@@ -38,9 +41,13 @@ class Bar:
     def shown(self, value):
         return f"{100 * value:.1f} %" if self.unit == "%" else f"{value:.{self.digits}f}x"
 
+    def ours(self):
+        return self.shown(self.value) + (f", {self.beside}" if self.beside else "")
+
     def missed(self):
         bound = "at least" if self.at_least else "at most"
-        return f"{self.what}: {self.shown(self.value)}, {bound} {self.shown(self.bar)}; {self.reason}"
+        reasons = "; ".join(part for part in (self.beside, self.reason) if part)
+        return f"{self.what}: {self.shown(self.value)}, {bound} {self.shown(self.bar)}; {reasons}"
 
 
 @dataclasses.dataclass
@@ -59,57 +66,64 @@ def decode_cells(figures, held=None):
             for budget, systems in budgets.items() if held is None or is_held(figures, link) == held]
 
 
+def pair_cells(figures):
+    pack = figures["pairs"]["pack"]
+    return [Cell(f"{pack['high_type']} with {pack['low_type']}, a prompt of {length}", systems)
+            for length, systems in figures["pairs"]["prefill"].items()]
+
+
 def prompt_cells(figures, held=None):
-    """With the pairs', which lie on this disk."""
+    """With the pairs' model, which lies on this disk; its systems are those that read its high copies alone, too."""
     cells = [Cell(f"{link}, a prompt of {length}", systems) for link, lengths in figures["prefill"].items()
              for length, systems in lengths.items() if held is None or is_held(figures, link) == held]
-    if "pairs" in figures and not held:
-        cells += [Cell(f"{figures['pairs']['pack']['high_type']} with {figures['pairs']['pack']['low_type']}, a prompt of {length}",
-                       systems) for length, systems in figures["pairs"]["prefill"].items()]
-    return cells
+    return cells + (pair_cells(figures) if "pairs" in figures and not held else [])
 
 
 def _speed(figure):
     return figure["tokens_per_s"]
 
 
-def _fastest(systems):
-    return max((name for name in (*OURS, PAIRS, FILLED) if name in systems), key=lambda name: _speed(systems[name]))
+def _over(cell, name, against):
+    return _speed(cell.systems[name]) / _speed(cell.systems[against])
 
 
 def _token_ms(figure):
     return figure.get("time_ms", 1e3 / _speed(figure))
 
 
-def ratio_bar(what, paper, bar, cells, against, command):
-    """The best of all cells, as the paper gives it."""
-    def ratio(cell):
-        return _speed(cell.systems[_fastest(cell.systems)]) / _speed(cell.systems[against])
-
-    best = max(cells, key=ratio)
-    mine, its = best.systems[_fastest(best.systems)], best.systems[against]
-    facts = [f"the best of {len(cells)} cells is {best.where}: {_fastest(best.systems)} ({mine['settings']})"]
+def ratio_bar(what, paper, bar, cells, names, against, command):
+    """The best of all cells, as the paper gives it, and their median beside it: of one system in all of them, that of
+    `names` whose median is the best. Both sides begin alike and are equally exact."""
+    everywhere = [name for name in names if all(name in cell.systems for cell in cells)]
+    medians = {name: statistics.median(_over(cell, name, against) for cell in cells) for name in everywhere}
+    name = max(medians, key=medians.get)
+    best = max(cells, key=lambda cell: _over(cell, name, against))
+    mine, its = best.systems[name], best.systems[against]
+    facts = [f"the best of {len(cells)} cells is {best.where}: {name} ({mine['settings']})"]
     if "hit_rate" in mine:
         facts.append(f"hits {100 * mine['hit_rate']:.1f} %, {100 * mine['late']:.1f} % on their way when needed")
     never = _token_ms(its) / max(1e-9, _token_ms(mine) - mine["stall_ms"])
     facts.append(f"waiting for nothing, it would be {never:.2f}x")
-    return Bar(what, paper, ratio(best), bar, f"{against} ({its['settings']})",
-               "nothing" if against == NO_CACHE else CHOSEN, ", ".join(facts), command=command)
+    return Bar(what, paper, _over(best, name, against), bar, f"{against} ({its['settings']})",
+               "nothing" if against == NO_CACHE else CHOSEN, ", ".join(facts), command=command,
+               beside=f"the median of all cells {medians[name]:.2f}x")
 
 
 def filled_bars(figures):
-    """A cache that begins with what is used most, against loading on demand, link by link."""
+    """A cache that begins with what is used most, against loading on demand with as many slots that begin empty, link by
+    link; beside it what filling alone does not explain."""
     bars = []
     for link, lengths in figures["prefill"].items():
-        cells = [systems for systems in lengths.values() if FILLED in systems]
-        if not cells:
-            continue
-        ratios = [_speed(systems[FILLED]) / _speed(systems[NO_CACHE]) for systems in cells]
-        reason = ", ".join(f"{length} tokens: {ratio:.2f}x, {systems[FILLED]['MiB']:.0f} MiB read against {systems[NO_CACHE]['MiB']:.0f}"
-                           for (length, systems), ratio in zip(lengths.items(), ratios))
-        bars.append(Bar(f"prefill from a filled cache over loading on demand without one, {link}", "-", statistics.median(ratios),
-                        PREFILL_FILLED, f"{NO_CACHE} ({cells[0][NO_CACHE]['settings']})", "the profile: other text",
+        cells = [Cell(f"{length} tokens", systems) for length, systems in lengths.items()]
+        ratios = [_over(cell, FILLED, DEMAND) for cell in cells]
+        paths = statistics.median(_over(cell, FILLED, PATHS_FILLED) for cell in cells)
+        reason = ", ".join(f"{cell.where}: {ratio:.2f}x, {cell.systems[FILLED]['MiB']:.0f} MiB read against "
+                           f"{cell.systems[DEMAND]['MiB']:.0f}" for cell, ratio in zip(cells, ratios))
+        bars.append(Bar(f"prefill from a filled cache over loading on demand with the same slots, {link}", "-",
+                        statistics.median(ratios), PREFILL_FILLED, f"{DEMAND} ({cells[0].systems[DEMAND]['settings']})",
+                        f"the profile, and the baseline's settings: {CHOSEN}",
                         f"filled before the request, whose time does not have it; {reason}",
+                        beside=f"{paths:.2f}x activation paths from a filled cache",
                         command=TIER_COMMAND if is_held(figures, link) else COMMAND))
     return bars
 
@@ -183,9 +197,31 @@ def loss_text(loss):
 def pairs_bar(pairs):
     loss = pairs["loss"]
     return Bar("loss of perplexity by the pair of precisions", "at most 1 %", loss["ratio"] - 1, PAIRS_LOSS,
-               f"the {pairs['pack']['high_type']} copies alone", "the share: on the other half of the text",
+               f"the {pairs['pack']['high_type']} copies alone", "the share: on the first half of the text, which is not the one reported",
                f"{100 * pairs['share']:.1f} % of a layer's work in low copies: {loss_text(loss)}; all of it: {loss_text(pairs['all_low'])}",
                "%", at_least=False)
+
+
+@dataclasses.dataclass
+class Keeping:
+    """A cell with the first layer's experts kept, over the same without."""
+    where: str
+    without: dict
+    kept: dict
+
+    @property
+    def ratios(self):
+        return [mine / its for mine, its in zip(self.kept["speeds"], self.without["speeds"])]
+
+    @property
+    def pays(self):
+        return min(self.ratios) > 1 and statistics.median(self.ratios) >= PAYS
+
+
+def keeping_cells(figures):
+    none, one = fate_systems.KEEPING
+    return [Keeping(f"{link}, {budget} % in memory", systems[none], systems[one])
+            for link, budgets in figures["keeping"].items() for budget, systems in budgets.items()]
 
 
 def headline_bars(figures):
@@ -197,10 +233,13 @@ def headline_bars(figures):
             continue
         command = TIER_COMMAND if held else COMMAND
         group = [guessed_bar(figures, held, command),
-                 ratio_bar("decode over loading on demand without a cache", "4.1x", DECODE_DEMAND, cells, NO_CACHE, command),
-                 ratio_bar("decode over activation paths", "2.2x", DECODE_PATHS, cells, PATHS, command),
-                 ratio_bar("prefill over loading on demand without a cache", "4.5x", PREFILL_DEMAND, prompts, NO_CACHE, command),
-                 ratio_bar("prefill over activation paths", "1.9x", PREFILL_PATHS, prompts, PATHS, command)]
+                 ratio_bar("decode over loading on demand without a cache", "4.1x", DECODE_DEMAND, cells, OURS, NO_CACHE, command),
+                 ratio_bar("decode over activation paths", "2.2x", DECODE_PATHS, cells, OURS, PATHS, command),
+                 ratio_bar("prefill over loading on demand without a cache", "4.5x", PREFILL_DEMAND, prompts, OURS, NO_CACHE, command),
+                 ratio_bar("prefill over activation paths", "1.9x", PREFILL_PATHS, prompts, OURS, PATHS, command)]
+        if "pairs" in figures and not held:
+            group.append(ratio_bar("prefill over activation paths, both with the same share of low copies", "1.9x", PREFILL_PATHS,
+                                   pair_cells(figures), (PAIRS,), PATHS_PAIRS, command))
         for bar in group:
             bar.what = f"{'held in memory' if held else 'disk'}: {bar.what}"
         bars += group

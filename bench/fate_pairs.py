@@ -38,12 +38,19 @@ def packed(troupe, binary, folder):
     return high, container, record
 
 
+def in_halves(text):
+    """Cut at the end of the paragraph in the middle: what is before it tells little of what comes behind."""
+    cut = text.find("\n\n", len(text) // 2)
+    if cut < 0:
+        raise measured_run.RunFailed("the text has no paragraph that ends in its second half")
+    return text[:cut + 2], text[cut + 2:]
+
+
 def low_share(troupe, folder, text, packed):
-    """The share whose loss is allowed on one half of the text, its loss on the other, and that of all in low copies."""
-    lines = text.read_text(encoding="utf-8").splitlines(keepends=True)
+    """The share whose loss is allowed on the first half of the text, its loss on the second, and that of all in low copies."""
     halves = [folder / f"fate-text-{i}.txt" for i in (1, 2)]
-    for i, half in enumerate(halves):
-        half.write_text("".join(lines[i::2]), encoding="utf-8")
+    for half, part in zip(halves, in_halves(text.read_text(encoding="utf-8"))):
+        half.write_text(part, encoding="utf-8")
     common = ["--experts", packed.container, "--slots", FEWEST_SLOTS, "--profile", "none", "--predict", "none"]
     found = troupe.record("eval", packed.model, "--text", halves[0], *common, "--find-low-share", MOST_LOSS_PERCENT)
     logits = folder / "fate-exact.logits"

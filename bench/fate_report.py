@@ -1,4 +1,6 @@
 """bench/fate's figures as docs/reports/fate.md shows them: tables in Markdown, plots, and a last line."""
+import statistics
+
 import fate_bars
 import placement_svg
 from fate_systems import NOTHING, NO_CACHE, PATHS, WRONG
@@ -14,7 +16,7 @@ def table(head, rows):
 def headlines(figures):
     rows = []
     for bar in fate_bars.headline_bars(figures):
-        rows.append([bar.what, bar.paper, bar.shown(bar.value) + (" (missed)" if bar.is_missed else ""), bar.shown(bar.bar),
+        rows.append([bar.what, bar.paper, bar.ours() + (" (missed)" if bar.is_missed else ""), bar.shown(bar.bar),
                      bar.baseline, bar.chosen, f"`{bar.command}`"])
     return table(["measure", "paper", "ours", "bar", "baseline and its settings", "tuned, and where", "command"], rows)
 
@@ -66,6 +68,26 @@ def ablation(systems, what="predictor", first="none"):
     return table([what, "tokens/s", f"x {first}", "hits, %", "late, %", "MiB/token", "guessed, %", "gates, ms"], rows)
 
 
+def keeping(figures):
+    """Whether a shallow layer's experts are worth their slots, and what follows for the defaults."""
+    cells = fate_bars.keeping_cells(figures)
+    rows = []
+    for cell in cells:
+        its, mine = cell.without, cell.kept
+        rows.append([cell.where, f"{its['tokens_per_s']:.2f}", f"{mine['tokens_per_s']:.2f}",
+                     f"{statistics.median(cell.ratios):.3f} ({min(cell.ratios):.3f} to {max(cell.ratios):.3f})",
+                     f"{100 * its['hit_rate']:.1f}, {100 * mine['hit_rate']:.1f}",
+                     f"{its['MiB_per_token']:.1f}, {mine['MiB_per_token']:.1f}"])
+    pays = [cell.where for cell in cells if cell.pays]
+    decision = (f"**Decision.** Keeping a layer pays in {len(pays)} of {len(cells)} cells (at least {100 * fate_bars.PAYS - 100:.0f} % faster, "
+                "and faster in every round)")
+    if pays:
+        decision += f": {'; '.join(pays)}. The defaults without a profile keep none there, and lose that."
+    else:
+        decision += ", so the defaults keep none; `--shallow` stays for models and links on which somebody measures otherwise."
+    return (table(["cell", "shallow 0, tokens/s", "shallow 1", "ratio (rounds)", "hits, %", "MiB/token"], rows) + "\n\n" + decision)
+
+
 def prompts(lengths):
     first = next(iter(lengths.values()))
     rows = [[name, first[name]["settings"]] + [cell for row in lengths.values()
@@ -86,9 +108,10 @@ def pairs(measured):
     loss, everything = (fate_bars.loss_text(measured[key]) for key in ("loss", "all_low"))
     return (f"{pack['high_type']} with {pack['low_type']}, both rounded with the least error; {pack['matrices_in_fallback_types']} "
             f"matrices in other types. A low copy has {pack['low_expert_bytes'] / pack['expert_bytes']:.2f} of a high one's bytes. "
-            f"Chosen on one half of the text: {100 * measured['share']:.1f} % of each layer's work in low copies. On the other half that "
-            f"costs {loss} of perplexity, and everything in low copies {everything} (another text, by "
-            "[precision.md](../design/precision.md): 1.81 %).\n\n" + prompts(measured["prefill"]))
+            f"Chosen on the first half of the text: {100 * measured['share']:.1f} % of each layer's work in low copies. On the second half "
+            f"that costs {loss} of perplexity, and everything in low copies {everything} (another model, by "
+            "[precision.md](../design/precision.md): 1.81 %). Of a down row 64 weights are not zero; a model whose rows are full may lose "
+            "more.\n\n" + prompts(measured["prefill"]))
 
 
 def _machine(figures):
@@ -103,8 +126,8 @@ def _machine(figures):
     if copied:
         taken = ", ".join(f"{link['layer_times']:.2f} (wanted {link['wanted']:g})" for link in figures["links"].values() if link["held"])
         lines.append(f"- Memory is copied at {copied / 1e9:.2f} GB/s; an expert that is held there takes {taken} layer times.")
-    lines.append(f"- Decode: the median of {figures['rounds']} rounds, of {figures['compared_rounds']} for what is held to nothing read "
-                 f"ahead. Runs that others disturbed: {figures['disturbed']}.")
+    lines.append(f"- Systems: the median of {figures['system_rounds']} rounds in turn, each system as many; tables of one cache or one "
+                 f"predictor: of {figures['rounds']}. Runs that others disturbed: {figures['disturbed']}.")
     return "\n".join(lines)
 
 
@@ -119,7 +142,7 @@ def tables(figures):
             parts += [f"**Decode, {budget} % of the experts in memory, {link}**", decode(systems)]
     link = next(iter(figures["decode"]))
     parts += [f"By layer, 50 %, {link}:", layer_hits(figures["decode"][link][50])]
-    parts += ["Prompts begin with an empty cache, but in the row `troupe, filled` with what the profile says is used most (`--fill on`): read "
+    parts += ["Prompts begin with an empty cache, but in the rows `filled` with what the profile says is used most (`--fill on`): read "
               "before the request, whose time does not have it."]
     for link, lengths in figures["prefill"].items():
         parts += [f"**Prompts, half of the experts in memory, {link}**", prompts(lengths)]
@@ -130,6 +153,8 @@ def tables(figures):
     for link, budgets in figures["same_cache"].items():
         for budget, systems in budgets.items():
             parts += [f"**{budget} % of the experts in memory, {link}**", ablation(systems)]
+    parts += ["## Keeping a shallow layer", "The first layer's experts kept, or none, and nothing else differs: `lookahead`, `--cache echo`.",
+              keeping(figures)]
     if "same_predictor" in figures:
         parts += ["## Same predictor", "Caches alone differ: `lookahead`, half of the experts in memory, this disk.",
                   ablation(figures["same_predictor"], "cache", next(iter(figures["same_predictor"])))]

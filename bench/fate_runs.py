@@ -15,7 +15,7 @@ import measured_run
 import offload_runs
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TEXT = ROOT / "tests/data/prose/mixed.txt"  # all figures are of it, and nothing is chosen on it
+TEXT = ROOT / "tests/data/prose/mixed.txt"  # all figures are of it; on its first half the share of low copies is chosen
 OTHER = ROOT / "tests/data/prose/questions.txt"  # calibrated on its first two thirds, settings chosen on the rest
 MODEL = ("tiny-widened-q8_0.gguf",
          ["--widen", ROOT / "models/tiny-qwen2moe-q8_0.gguf", "--factor", 256])
@@ -41,9 +41,8 @@ class Comparison:
         self._memory_folder = memory_folder
         self._troupe = measured_run.Troupe(troupe, folder, "fate")
         self._binary, self._folder, self._quick = troupe, folder, quick
-        # Those that are held to each other take more rounds: single runs vary by some percent.
-        self._rounds, self._compared_rounds, self._prompt_rounds = (1, 3, 1) if quick else (2, 4, 3)
-        self._rounds_of = {name: self._compared_rounds for name in fate_systems.COMPARED}
+        # Systems take more rounds than the tables beside them, all of them the same: single runs vary by some percent.
+        self._rounds, self._system_rounds = (1, 3) if quick else (2, 4)
         self._budgets, self._lengths = ((50,), (512,)) if quick else (BUDGETS, PREFILLS)
         name, arguments = MODEL
         model, container = offload_runs.make_model(troupe, folder / name, arguments)
@@ -71,7 +70,7 @@ class Comparison:
             self._measure_link(figures, link, rate)
         self._measure_tier(figures)
         self._troupe.say("one predictor with each cache")
-        figures["same_predictor"] = self._decoded(fate_systems.SAME_PREDICTOR, figures["experts"] // 2, [])
+        figures["same_predictor"] = self._decoded(fate_systems.SAME_PREDICTOR, figures["experts"] // 2, [], self._rounds)
         figures["pairs"] = self._pairs(figures["experts"] // 2)
         return self._end(figures)
 
@@ -93,8 +92,8 @@ class Comparison:
                 "layers": layers, "experts": experts,
                 "expert_bytes": sum(l["expert_bytes"] for l in inspected["layer_bytes"]) // experts,
                 "in_memory": memory["decode_tokens_per_s"], "layer_ms": 1e3 / memory["decode_tokens_per_s"] / layers,
-                "rounds": self._rounds, "compared_rounds": self._compared_rounds,
-                "links": {}, "decode": {}, "prefill": {}, "same_cache": {}, "chosen": {}, "tried": {}}
+                "rounds": self._rounds, "system_rounds": self._system_rounds,
+                "links": {}, "decode": {}, "prefill": {}, "same_cache": {}, "keeping": {}, "chosen": {}, "tried": {}}
 
     def _calibrate(self, packed):
         self._troupe.say(f"calibrating {packed.model.name}")
@@ -140,18 +139,19 @@ class Comparison:
         """Both tables of decode for each budget, and prompts, behind a link of that many bytes a second, if any."""
         throttle = [] if rate is None else ["--link", str(int(rate))]
         figures["links"][link] = {"arguments": throttle, "held": False}
-        decode, same, chosen, tried = {}, {}, {}, {}
+        decode, same, keeping, chosen, tried = {}, {}, {}, {}, {}
         for budget in self._budgets:
             slots = figures["experts"] * budget // 100
             self._troupe.say(f"{link}, {budget} %: choosing settings")
             chosen[budget], tried[budget] = self._choose(self._packed, slots, throttle, CHOSEN_WITH, "decode_tokens_per_s")
             self._troupe.say(f"{link}, {budget} %: decode")
             systems, settings = fate_systems.with_settings(chosen[budget])
-            decode[budget] = self._decoded(systems, slots, throttle)
+            decode[budget] = self._decoded(systems, slots, throttle, self._system_rounds)
             for name, figure in decode[budget].items():
                 figure["settings"] = settings[name]
-            same[budget] = self._decoded(fate_systems.same_cache(self._quick), slots, throttle)
-        figures["decode"][link], figures["same_cache"][link] = decode, same
+            same[budget] = self._decoded(fate_systems.same_cache(self._quick), slots, throttle, self._rounds)
+            keeping[budget] = self._decoded(fate_systems.KEEPING, slots, throttle, self._system_rounds)
+        figures["decode"][link], figures["same_cache"][link], figures["keeping"][link] = decode, same, keeping
         figures["tried"][link] = tried
         figures["chosen"][link] = {budget: {name: str(setting) for name, setting in settings.items()}
                                    for budget, settings in chosen.items()}
@@ -206,18 +206,17 @@ class Comparison:
         memory = [] if "--slots" in system else ["--slots", slots]
         return self._generate(packed, ids, count, ["--experts", packed.container, *memory, *system, *link], seed)
 
-    def _in_turns(self, rounds, systems, run):
+    @staticmethod
+    def _in_turns(rounds, systems, run):
         """Records by system; what the machine does meanwhile meets all of them alike."""
         records = {name: [] for name in systems}
-        wanted = {name: self._rounds_of.get(name, rounds) for name in systems}
-        for number in range(max(wanted.values())):
+        for _ in range(rounds):
             for name, system in systems.items():
-                if number < wanted[name]:
-                    records[name].append(run(name, system))
+                records[name].append(run(system))
         return records
 
-    def _decoded(self, systems, slots, link):
-        records = self._in_turns(self._rounds, systems, lambda _, system: self._limited(
+    def _decoded(self, systems, slots, link, rounds):
+        records = self._in_turns(rounds, systems, lambda system: self._limited(
             self._packed, self._ids(TEXT, PROMPT), DECODE, slots, system, link))
         return with_ratios({name: decode_figures(runs, self._tokens) for name, runs in records.items()})
 
@@ -225,9 +224,9 @@ class Comparison:
         """By system; counts the answers that differ from those with everything in memory."""
         ids = self._ids(TEXT, length, packed)
         first = self._generate(packed, ids, 1, [])["token_ids"]
-        records = self._in_turns(self._prompt_rounds, systems, lambda _, system: self._limited(
+        records = self._in_turns(self._system_rounds, systems, lambda system: self._limited(
             packed, ids, 1, slots, system, link))
-        exact = [r for name, runs in records.items() for r in runs if name != fate_systems.PAIRS]
+        exact = [r for name, runs in records.items() for r in runs if name not in fate_systems.INEXACT]
         self._prompts_differing += sum(r["token_ids"] != first for r in exact)
         return with_ratios({name: prompt_figures(runs, length) for name, runs in records.items()})
 
@@ -239,8 +238,7 @@ class Comparison:
         self._calibrate(packed)
         share, loss, all_low = fate_pairs.low_share(self._troupe, self._folder, TEXT, packed)
         systems, settings = fate_systems.for_prompts(self._choose_for_prompts(packed, slots, [], "pairs"))
-        low = ["--low-copy", f"prefill={share}"]
-        systems[fate_systems.PAIRS], settings[fate_systems.PAIRS] = low, " ".join(low)
+        systems, settings = fate_systems.with_pairs(systems, settings, share)
         kept = ("high_type", "low_type", "matrices_in_fallback_types", "expert_bytes", "low_expert_bytes", "seconds")
         return {"share": share, "loss": loss, "all_low": all_low, "pack": {key: said[key] for key in kept},
                 "prefill": self._prefill(packed, systems, settings, slots, [], "pairs")}
@@ -289,7 +287,7 @@ def with_ratios(figures):
     """Of what is held to nothing read ahead: the ratio of its speed in each round."""
     nothing = figures.get(fate_systems.NOTHING)
     if nothing:
-        for name in fate_systems.COMPARED[1:]:
+        for name in (*fate_systems.AS_USED, fate_systems.WRONG):
             if name in figures:
                 figures[name]["over_nothing"] = [mine / its for mine, its in zip(figures[name]["speeds"], nothing["speeds"])]
     return figures

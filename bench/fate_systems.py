@@ -5,10 +5,11 @@ import typing
 NO_CACHE, DEMAND, PATHS, FATE = "on demand, no cache", "on demand", "activation paths", "Fate"
 NOTHING, TROUPE, PROFILED = "troupe, nothing ahead", "troupe", "troupe, profile"
 TUNED, WRONG, PAIRS, FILLED = "troupe, tuned", "troupe, wrong guesses", "troupe, pairs", "troupe, filled"
+PATHS_PAIRS, PATHS_FILLED = "activation paths, pairs", "activation paths, filled"
 
-OURS = (FATE, TROUPE, PROFILED, TUNED)
-AS_USED = (TROUPE, PROFILED)        # held to the speed of NOTHING, whose cache is the same
-COMPARED = (NOTHING, *AS_USED, WRONG)  # by pairs of runs in turn, so these take more rounds
+OURS = (FATE, TROUPE, PROFILED, TUNED)  # exact, and beginning with an empty cache: as their rivals do
+AS_USED = (TROUPE, PROFILED)  # held to the speed of NOTHING, whose cache and quotas are the same
+INEXACT = (PAIRS, PATHS_PAIRS)
 
 PROFILE = "PROFILE"  # stands for --profile and the file that calibration left
 
@@ -31,11 +32,11 @@ FIXED = {
     NO_CACHE: ["--predict", "none", "--cache", "lru", "--slots", "8"],
     NOTHING: ["--predict", "none"],
     TROUPE: [],
-    PROFILED: [PROFILE],
+    PROFILED: [PROFILE, "--shallow", "0"],  # a profile may keep layers, and NOTHING has none
     WRONG: ["--predict", "wrong"],
 }
 FIXED_SETTINGS = {NO_CACHE: "lru, 8 slots", NOTHING: "echo, shallow 0", TROUPE: "defaults",
-                  PROFILED: "defaults, profile", WRONG: "defaults"}
+                  PROFILED: "defaults, profile, shallow 0", WRONG: "defaults"}
 # And those that get the best of the grid.
 CHOOSING = {
     DEMAND: ["--predict", "none"],
@@ -64,9 +65,18 @@ def with_settings(chosen):
 
 
 def for_prompts(chosen):
-    """The same, and one whose cache begins with what the profile says is used most: before the request, which does not pay."""
+    """The same, and two whose cache begins with what the profile says is used most: before the request, which does not pay."""
     arguments, words = with_settings(chosen)
-    return ({**arguments, FILLED: [PROFILE, "--fill", "on"]}, {**words, FILLED: "defaults, profile, filled"})
+    fill = ["--fill", "on"]
+    return ({**arguments, FILLED: [PROFILE, *fill], PATHS_FILLED: [*arguments[PATHS], *fill]},
+            {**words, FILLED: "defaults, profile, filled", PATHS_FILLED: f"{words[PATHS]}, filled"})
+
+
+def with_pairs(arguments, words, share):
+    """The same, and two that answer by low copies: this engine as it is, and activation paths with the same share of them."""
+    low = ["--low-copy", f"prefill={share}"]
+    return ({**arguments, PAIRS: low, PATHS_PAIRS: [*arguments[PATHS], *low]},
+            {**words, PAIRS: " ".join(low), PATHS_PAIRS: f"{words[PATHS]}, {' '.join(low)}"})
 
 
 # What reads ahead nothing first; `smoe` is SMoE's look-ahead.
@@ -82,6 +92,9 @@ def same_cache(quick):
                  for predictor in PREDICTORS[1:]}
     return rows
 
+
+# With and without the first layer's experts kept, and nothing else: behind each link, with each budget.
+KEEPING = {f"shallow {count}": ["--predict", "lookahead", *Setting("echo", count).arguments()] for count in SHALLOW}
 
 # The caches, and nothing else.
 SAME_PREDICTOR = {
