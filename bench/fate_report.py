@@ -135,8 +135,8 @@ def tables(figures):
     parts = ["## Headlines", headlines(figures), "## Machine", _machine(figures),
              "## Reading ahead against the same cache without", below(figures),
              "## How well layers are predicted", calibration(figures), "## Systems at their best",
-             "Settings: chosen on another text with another seed, for each link and budget. Guesses of activation paths are every "
-             "expert that ever followed, so their share says nothing."]
+             "Settings: chosen on another text with another seed, for each link and budget. Guesses of activation paths end where a "
+             "gate's do, at the top-k and what exceeds the 75th percentile."]
     for link, budgets in figures["decode"].items():
         for budget, systems in budgets.items():
             parts += [f"**Decode, {budget} % of the experts in memory, {link}**", decode(systems)]

@@ -1,7 +1,10 @@
 #include "expert/forecast/activation_path.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+
+#include "expert/forecast/gate_guesses.h"
 
 namespace troupe {
 
@@ -56,15 +59,19 @@ std::vector<Guess> ActivationPath::Predict(std::uint32_t layer, std::uint32_t, c
       weights[after] += static_cast<float>(before.tokens) * row[after] / all;
     }
   }
+  std::vector<std::uint32_t> order(grid_.experts);
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(order, std::greater(), [&](std::uint32_t e) { return weights[e]; });
+  const float quartile = UpperQuartile(weights, order);
+  const std::size_t expected = std::size_t{experts_per_token_} * std::max(1u, tokens);
   std::vector<Guess> guesses;
-  for (std::uint32_t after = 0; after < grid_.experts; ++after) {
-    if (weights[after] > 0) guesses.push_back({.expert = after, .weight = weights[after]});
+  for (const std::uint32_t after : order) {
+    const bool is_expected = guesses.size() < expected;
+    // Nearly every expert has followed at some time; a list of them all would keep all that is in
+    // memory there, and leave no room for what is loaded by it.
+    if (weights[after] == 0 || (!is_expected && weights[after] <= quartile)) break;
+    guesses.push_back({.expert = after, .weight = weights[after], .expected = is_expected});
   }
-  std::ranges::stable_sort(guesses,
-                           [](const Guess& a, const Guess& b) { return a.weight > b.weight; });
-  const std::size_t expected =
-      std::min<std::size_t>(guesses.size(), std::size_t{experts_per_token_} * std::max(1u, tokens));
-  for (std::size_t i = 0; i < expected; ++i) guesses[i].expected = true;
   return guesses;
 }
 

@@ -1,6 +1,6 @@
 // Expert activation paths (EAP), the common baseline: how often each expert followed each expert of
 // the layer before, counted as tokens pass. Needs no scores, and knows nothing of the token at hand
-// but its path.
+// but its path. Guesses end where a gate's do (gate_guesses.h).
 #pragma once
 
 #include <cstdint>

@@ -6,9 +6,6 @@
 
 namespace troupe {
 
-namespace {
-
-// Of scores from the highest down, interpolated between the two nearest.
 float UpperQuartile(std::span<const float> row, std::span<const std::uint32_t> falling) {
   const std::size_t last = falling.size() - 1;
   const std::size_t quarters = 3 * last;  // of a place, counted from the lowest
@@ -17,8 +14,6 @@ float UpperQuartile(std::span<const float> row, std::span<const std::uint32_t> f
   const float above = row[falling[last - quarters / 4 - 1]];
   return below + static_cast<float>(quarters % 4) / 4 * (above - below);
 }
-
-}  // namespace
 
 std::vector<Guess> GuessesFrom(const GateScores& forecast, std::uint32_t experts_per_token) {
   const std::uint32_t experts = forecast.experts;

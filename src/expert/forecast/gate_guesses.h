@@ -4,11 +4,16 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "expert/forecast/predictor.h"
 
 namespace troupe {
+
+// Of a row's scores the 75th percentile, interpolated between the two nearest; `falling`: its
+// places from the highest score down.
+float UpperQuartile(std::span<const float> row, std::span<const std::uint32_t> falling);
 
 // Rows that are no numbers are left out: a guess may be missing, it cannot be wrong in that way.
 std::vector<Guess> GuessesFrom(const GateScores& forecast, std::uint32_t experts_per_token);

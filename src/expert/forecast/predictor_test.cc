@@ -258,6 +258,22 @@ TEST(ActivationPathTest, GuessesWhatFollowedBefore) {
   EXPECT_THAT(ExpectedOf(guesses), ElementsAre(5));
 }
 
+TEST(ActivationPathTest, GuessesEndWithWhatExceedsThe75thPercentileOfWhatFollowed) {
+  ActivationPath path(kGrid, 1);
+  const std::vector<ExpertDemand> before = {{1, 1}};
+  for (std::uint32_t expert = 0; expert < kGrid.experts; ++expert) {
+    const std::vector<ExpertDemand> after = {{expert, 1}};
+    for (std::uint32_t times = 0; times <= expert; ++times) {
+      path.OnChosen({0, before});
+      path.OnChosen({1, after});
+    }
+  }
+  path.OnChosen({0, before});
+  const auto guesses = path.Predict(1, 1, {});
+  EXPECT_THAT(ExpertsOf(guesses), ElementsAre(7, 6));
+  EXPECT_THAT(ExpectedOf(guesses), ElementsAre(7));
+}
+
 TEST(ActivationPathTest, PathsTellHowOftenEachExpertWasUsed) {
   ActivationPath path(kGrid, 1);
   const std::vector<ExpertDemand> often = {{1, 1}}, seldom = {{2, 1}}, after = {{5, 1}},

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "expert/cache/lru.h"
+#include "expert/forecast/activation_path.h"
 #include "expert/forecast/previous_token.h"
 #include "expert/forecast/told_predictor_for_test.h"
 
@@ -435,6 +436,38 @@ TEST_F(PrefetcherTest, UngovernedItLoadsAndGovernedItFirstMeasures) {
   governed.OnLayerAsks({0, one}, 1);
   governed.OnForecast(1, 1, {});
   EXPECT_EQ(governed.Next(0), std::nullopt);  // nothing is known of the link yet
+}
+
+TEST(PrefetcherByPathsTest, FindsRoomInAFullCacheAlthoughAllThatItHoldsHasFollowedBefore) {
+  constexpr ExpertGrid kWide{.layers = 8, .experts = 8};
+  constexpr std::uint32_t kShare = 4;
+  ExpertCache cache({.grid = kWide,
+                     .slots = kWide.layers * kShare,
+                     .quotas = std::vector<std::uint32_t>(kWide.layers, kShare)},
+                    std::make_unique<Lru>(kWide));
+  Prefetcher prefetcher(cache, 1, std::make_unique<ActivationPath>(kWide, 1), {.governed = false});
+  Nanos now = 0;
+  const auto ask = [&](std::uint32_t layer, std::uint32_t expert) {
+    if (layer == 0) prefetcher.OnPassBegins(OneGroup(0, Phase::kDecode, 1));
+    const std::vector<ExpertDemand> demands = {{.expert = expert, .tokens = 1}};
+    prefetcher.OnLayerAsks({layer, demands}, now += 1'000'000);
+    prefetcher.Release(layer);
+  };
+  for (std::uint32_t after = 0; after < kWide.experts; ++after) {
+    for (std::uint32_t times = 0; times <= after; ++times) {
+      ask(0, 0);
+      ask(1, after);
+    }
+  }
+  for (std::uint32_t e = 0; e < kShare; ++e) {
+    ASSERT_TRUE(cache.Admit({1, e}).has_value());
+    cache.OnLoaded({1, e});
+  }
+  ask(0, 0);
+  prefetcher.OnForecast(1, 1, {});
+  const std::optional<ExpertId> next = prefetcher.Next(0);
+  ASSERT_EQ(next, (ExpertId{1, 7}));
+  EXPECT_TRUE(cache.Admit(*next).has_value()) << "every resident is kept by the guesses themselves";
 }
 
 }  // namespace
