@@ -7,7 +7,8 @@ def best_simple(table, share):
     return max((p for p in table if p != "optimum"), key=lambda p: table[p][share]["hit_rate"])
 
 
-def hit_table(name, played):
+def hit_table(hits, sharing, name):
+    played = hits[sharing][name]
     table = by_policy(played)
     shares = sorted(next(iter(table.values())))
     floor = f", a layer keeps {played['floor']} % of an even share (chosen on the other traces)" if "floor" in played else ""
@@ -23,7 +24,7 @@ def hit_table(name, played):
         lines.append(f"| {policy} | " + " | ".join(cells) + " |")
     lines.append("| best to optimum | " + " | ".join(
         f"{100 * table[best_simple(table, s)][s]['below_optimum']:.1f}" for s in shares) + " |")
-    lines.append("| closed | " + " | ".join(_percent(replay_runs.closed_share(table, s)) for s in shares) + " |")
+    lines.append("| closed | " + " | ".join(_percent(replay_runs.closed_share(hits, name, sharing, s)) for s in shares) + " |")
     return "\n".join(lines)
 
 
@@ -39,14 +40,14 @@ def headline_table(figures):
              "| --- | --- |" + " --- |" * len(replay_runs.CLOSED_AT) + " --- | --- | --- | --- |"]
     for sharing, slots in replay_runs.SHARINGS.items():
         for name, played in figures["hits"][sharing].items():
-            table, cells = by_policy(played), []
+            cells = []
             for share in replay_runs.CLOSED_AT:
-                closed = replay_runs.closed_share(table, share)
+                closed = replay_runs.closed_share(figures["hits"], name, sharing, share)
                 is_missed = closed is not None and closed < replay_runs.LEAST_CLOSED
                 cells.append(_percent(closed) + (" (missed)" if is_missed else ""))
             lines.append(f"| {name}, {slots} | none: `{replay_runs.DEFAULT_POLICY}` is this project's | " + " | ".join(cells) +
-                         f" | {_percent(replay_runs.LEAST_CLOSED)} | the better of LRU and LFU (no parameters), and the offline optimum, "
-                         f"all with the same slots | {_tuned(played)} | `troupe replay {name}.trace --pass 1 {_shares(played, sharing)}` |")
+                         f" | {_percent(replay_runs.LEAST_CLOSED)} | the better of LRU and LFU (no parameters) with the same slots, shared in "
+                         f"whichever way suits them best, and the offline optimum of this row's sharing | {_tuned(played)} | `troupe replay {name}.trace --pass 1 {_shares(played, sharing)}` |")
     return "\n".join(lines)
 
 
@@ -80,7 +81,7 @@ def live_table(runs):
 def tables(figures):
     parts = [headline_table(figures)]
     for sharing, slots in replay_runs.SHARINGS.items():
-        parts += [f"{slots}; {hit_table(name, played)}" for name, played in figures["hits"][sharing].items()]
+        parts += [f"{slots}; {hit_table(figures['hits'], sharing, name)}" for name in figures["hits"][sharing]]
     if "reading_ahead" in figures:
         parts.append(ahead_table(figures["reading_ahead"]))
     parts.append(live_table(figures["live"]))
@@ -90,9 +91,9 @@ def tables(figures):
 def figures_line(figures, missed):
     memory = figures["memory"]
     gaps, closed = [], []
-    for hits in figures["hits"].values():
-        for table in map(by_policy, hits.values()):
-            closed += [replay_runs.closed_share(table, share) for share in replay_runs.CLOSED_AT if share in table["optimum"]]
+    for sharing, traces in figures["hits"].items():
+        closed += [replay_runs.closed_share(figures["hits"], name, sharing, share)
+                   for name in traces for share in replay_runs.CLOSED_AT]
     least = _percent(min((share for share in closed if share is not None), default=None))
     for name, played in figures["hits"]["layer"].items():
         table = by_policy(played)
@@ -115,7 +116,7 @@ def write(path, figures, runner):
         runner.commands.run("replay", runner.trace(name), "--pass", 1, "--plot", plots / f"hits-{name}.svg")
         pictures.append(f"![Hits over the size of the cache, {name}]({path.stem}/hits-{name}.svg)")
     memory = figures["memory"]
-    by_layer, pooled, floored = ("\n\n".join(hit_table(name, played) for name, played in figures["hits"][sharing].items())
+    by_layer, pooled, floored = ("\n\n".join(hit_table(figures["hits"], sharing, name) for name in figures["hits"][sharing])
                                  for sharing in replay_runs.SHARINGS)
     missed = "\n".join(f"- {line}" for line in replay_runs.missed_bars(figures)) or "None."
     path.write_text(f"""# Caches on recorded routing
@@ -125,7 +126,8 @@ published recordings (bench/README.md). DeepSeek-V2-Lite's are prompts; here eve
 The policies are the engine's own objects, called in the engine's order: a token's
 experts are in memory together while its layer runs. "best to optimum" is the distance in points from the best policy that does not know the future
 (bold) to the offline optimum, which knows the future (src/expert/cache/pass_optimum.h). "closed" is the part of the gap from the better of LRU and LFU to the optimum that the default policy,
-`{replay_runs.DEFAULT_POLICY}`, closes.
+`{replay_runs.DEFAULT_POLICY}`, closes. LRU and LFU have the same slots, shared in whichever way suits them best: by layer, in one pool, or with a floor, whatever the row's own is. So a policy may
+close less than nothing of it.
 
 ## Headlines
 
@@ -159,8 +161,9 @@ What a layer holds no more than, others do not take (`--floor`, in percent of an
 
 ## Prefetching by routes alone
 
-A drive of 3 GiB/s with 80 us latency, 250 us an expert, 900 us a layer without its experts; the governor is on. `oracle` knows what
-the next layer will choose and bounds what any predictor can gain with this cache and link. Predictors that use gates are missing, because these recordings do not hold their scores.
+A drive of 3 GiB/s with 80 us latency, 250 us an expert, 900 us a layer without its experts; the governor is on. `oracle` knows the next layer alone, under the same governor: a bound for
+predictors of one layer ([overlap.md](overlap.md) has deeper ones). `oracle:unlimited` knows all that comes, governed by nothing: a bound for any predictor with this cache and link. Predictors that use gates are missing, because these recordings do not hold their
+scores.
 
 {ahead_table(figures["reading_ahead"])}
 
@@ -171,7 +174,7 @@ the next layer will choose and bounds what any predictor can gain with this cach
   many tokens, too. In the tables above no policy beats it.
 - One LRU cache on one core plays {min(figures["speed"].values()) / 1e6:.1f} to {max(figures["speed"].values()) / 1e6:.1f} million expert uses a second.
 - Peak memory of a replay of all policies: {memory["once_peak"] / 2**20:.0f} MiB for {memory["bytes"] / 2**20:.0f} MiB of trace,
-  {memory["longer_peak"] / 2**20:.0f} MiB for {memory["longer_bytes"] / 2**20:.0f} MiB.
+  {memory["longer_peak"] / 2**20:.0f} MiB for {memory["longer_bytes"] / 2**20:.0f} MiB. A trace of 9.8 GiB was tried by hand, not by this bench ([trace.md](../formats/trace.md#how-large-it-may-be)).
 """, encoding="utf-8")
 
 
@@ -187,7 +190,8 @@ def conclusions(figures):
             if "arc" in table:
                 arc.append(100 * (table["arc"][share]["hit_rate"] - table["lru"][share]["hit_rate"]))
     won = ", ".join(f"{policy} in {count}" for policy, count in sorted(wins.items(), key=lambda w: -w[1]))
-    text = (f"- Of {sum(wins.values())} combinations of trace and size, each layer with its share, the best is {won}. No single policy is best everywhere.\n"
+    everywhere = " No single policy is best everywhere." if len(wins) > 1 else ""
+    text = (f"- Of {sum(wins.values())} combinations of trace and size, each layer with its share, the best is {won}.{everywhere}\n"
             f"- The optimum is {min(gaps):.1f} to {max(gaps):.1f} points above the best of them: a better policy can gain no more.\n")
     if arc:
         text += (f"- ARC's hit rate is {min(arc):+.1f} to {max(arc):+.1f} points from LRU's. Its ghost entries say little where a layer has only a few "

@@ -5,6 +5,7 @@ import pathlib
 import re
 import statistics
 import subprocess
+import typing
 
 import measured_run
 import troupe_commands
@@ -19,10 +20,12 @@ TRACES = (("intent", f"{DEEPSEEK}/intent.meta.json", 4_866_048),
           ("gpt-oss-20b", "routing/gpt-oss-20b-mmlu/trace.meta.json", 13_219_200))
 LIVE_POLICIES = ("lru", "lfu", "arc", "echo", "score")
 DEFAULT_POLICY, SIMPLE = "echo", ("lru", "lfu")
+BEATEN = (*SIMPLE, "arc")  # none of them hits more often than the default policy with the same slots, shared alike
 FLOOR = "floor"  # one pool, in which a layer keeps some of an even share
 SHARINGS = {"layer": "a share for each layer", "global": "one pool", FLOOR: "one pool with a floor"}
 FLOORS = (25, 50, 75)  # % of an even share; which of them a trace gets is chosen on the others
-LEAST_CLOSED = 0.40  # of the gap from the better of LRU and LFU to the optimum, by the default policy
+LEAST_CLOSED = 0.40  # of the gap from the better of LRU and LFU, shared as suits them best, to the optimum, by the default policy
+WORST_LAYERS = 3  # that a missed bar names
 CLOSED_AT = (25, 50, 75)  # % of the experts in memory
 LEAST_USES_PER_S = 5e6
 MOST_GROWTH = 16 * 2**20  # of the peak, over a trace many times as long
@@ -58,9 +61,17 @@ class Runner:
         figures = {}
         for name, *_ in TRACES:
             results = self.replay(self.trace(name), "--policy", "lru", "--budget", 50, "--predict",
-                                  "none,previous,eap,oracle", "--link", "3GiB/80us",
+                                  "none,previous,eap,oracle,oracle:unlimited", "--link", "3GiB/80us",
                                   "--expert-us", 250, "--layer-us", 900)["results"]
             figures[name] = {r["predictor"]: r for r in results}
+        return figures
+
+    def first_uses(self):
+        """By trace the share of asks that no policy can answer from memory: with room for all experts, what still misses."""
+        figures = {}
+        for name, *_ in TRACES:
+            result = self.replay(self.trace(name), "--policy", "lru", "--budget", 100)["results"][0]
+            figures[name] = 1 - result["hit_rate"]
         return figures
 
     def compare_with_live(self, quick):
@@ -134,10 +145,10 @@ def of_floor(played, floor):
 
 
 def with_floors(played):
-    """Of each trace what it is with the floor that closes the most of the gap on the other traces."""
-    closed = {name: {floor: [share or 0 for share in (closed_share(by_policy(of_floor(all_floors, floor)), size) for size in CLOSED_AT)]
-                     for floor in FLOORS} for name, all_floors in played.items()}
-    best = {name: max(FLOORS, key=lambda floor, name=name: sum(sum(of[floor]) for other, of in closed.items() if other != name))
+    """Of each trace what it is with the floor with which the default policy hits most often on the other traces."""
+    hits = {name: {floor: sum(by_policy(of_floor(all_floors, floor))[DEFAULT_POLICY][size]["hit_rate"] for size in CLOSED_AT)
+                   for floor in FLOORS} for name, all_floors in played.items()}
+    best = {name: max(FLOORS, key=lambda floor, name=name: sum(of[floor] for other, of in hits.items() if other != name))
             for name in played}
     return {name: of_floor(all_floors, best[name]) for name, all_floors in played.items()}
 
@@ -150,28 +161,64 @@ def by_policy(played):
     return table
 
 
-def closed_share(table, share):
-    """Of the gap from the better of LRU and LFU to the optimum; None where there is none, or was not played."""
-    if share not in table["optimum"]:
+class Simple(typing.NamedTuple):
+    """LRU or LFU, and how the slots are shared where it hits most often."""
+    policy: str
+    sharing: str
+    hit_rate: float
+
+
+def best_simple(hits, name, share):
+    """Over all ways to share that many slots, as whoever uses it would choose the best; None where it was not played."""
+    found = [Simple(policy, sharing, table[policy][share]["hit_rate"])
+             for sharing, table in ((sharing, by_policy(traces[name])) for sharing, traces in hits.items())
+             for policy in SIMPLE if share in table[policy]]
+    return max(found, key=lambda simple: simple.hit_rate, default=None)
+
+
+def closed_share(hits, name, sharing, share):
+    """Of the gap from the best of LRU and LFU to the optimum of this sharing; None where there is none, or was not played."""
+    table, simple = by_policy(hits[sharing][name]), best_simple(hits, name, share)
+    if simple is None or share not in table["optimum"]:
         return None
-    simple = max(table[policy][share]["hit_rate"] for policy in SIMPLE)
-    gap = table["optimum"][share]["hit_rate"] - simple
-    return (table[DEFAULT_POLICY][share]["hit_rate"] - simple) / gap if gap > 0 else None
+    gap = table["optimum"][share]["hit_rate"] - simple.hit_rate
+    return (table[DEFAULT_POLICY][share]["hit_rate"] - simple.hit_rate) / gap if gap > 0 else None
 
 
-def _missed_gaps(name, played, sharing):
-    table = by_policy(played)
+def _worst_layers(mine, best):
+    """Where the points are that the default policy is below the optimum."""
+    below = [best_rate - rate for rate, best_rate in zip(mine["hit_rate_by_layer"], best["hit_rate_by_layer"])]
+    worst = sorted(range(len(below)), key=lambda layer: -below[layer])[:WORST_LAYERS]
+    return ", ".join(f"{layer} ({100 * below[layer]:.1f})" for layer in worst)
+
+
+def _missed_gaps(figures, name, sharing):
+    hits = figures["hits"]
+    table = by_policy(hits[sharing][name])
     for share in CLOSED_AT:
-        closed = closed_share(table, share)
+        closed = closed_share(hits, name, sharing, share)
         if closed is None or closed >= LEAST_CLOSED:
             continue
-        better = max(SIMPLE, key=lambda policy, share=share: table[policy][share]["hit_rate"])
-        hits = {policy: 100 * table[policy][share]["hit_rate"] for policy in (better, DEFAULT_POLICY, "optimum")}
-        needed = hits[better] + LEAST_CLOSED * (hits["optimum"] - hits[better])
+        simple = best_simple(hits, name, share)
+        mine, best = (100 * table[policy][share]["hit_rate"] for policy in (DEFAULT_POLICY, "optimum"))
+        needed = 100 * simple.hit_rate + LEAST_CLOSED * (best - 100 * simple.hit_rate)
+        first = 100 * figures["first_uses"][name]
         yield (f"{name}, {SHARINGS[sharing]}, {share} % in memory: {DEFAULT_POLICY} closes {100 * closed:.1f} % of the gap from "
-               f"{better} to the optimum, at least {100 * LEAST_CLOSED:.0f}: {hits[better]:.1f}, {hits[DEFAULT_POLICY]:.1f} and "
-               f"{hits['optimum']:.1f} % hits, so {needed - hits[DEFAULT_POLICY]:.1f} points are missing; it knows only what was used "
-               "before, and the optimum what comes")
+               f"{simple.policy} ({SHARINGS[simple.sharing]}) to the optimum, at least {100 * LEAST_CLOSED:.0f}: "
+               f"{100 * simple.hit_rate:.1f}, {mine:.1f} and {best:.1f} % hits, so {needed - mine:.1f} points are missing; of its "
+               f"{100 - mine:.1f} % misses {first:.2f} are first uses, {100 - best - first:.2f} more the optimum has, too, and "
+               f"{best - mine:.1f} are experts that it gave up too soon, most in layers (points) "
+               f"{_worst_layers(table[DEFAULT_POLICY][share], table['optimum'][share])}")
+
+
+def _beaten(name, played, sharing):
+    table = by_policy(played)
+    for share, mine in table[DEFAULT_POLICY].items():
+        for policy in BEATEN:
+            other = table.get(policy, {}).get(share)
+            if other and other["hit_rate"] > mine["hit_rate"]:
+                yield (f"{name}, {SHARINGS[sharing]}, {share:g} % in memory: {policy} hits {100 * other['hit_rate']:.2f} %, "
+                       f"{DEFAULT_POLICY} {100 * mine['hit_rate']:.2f}")
 
 
 def missed_bars(figures):
@@ -186,7 +233,8 @@ def missed_bars(figures):
             missed.append(f"{name}: {rate / 1e6:.1f} million expert uses a second, at least 5 expected")
     for sharing in SHARINGS:
         for name, played in figures["hits"][sharing].items():
-            missed += _missed_gaps(name, played, sharing)
+            missed += _missed_gaps(figures, name, sharing)
+            missed += _beaten(name, played, sharing)
             for result in played["results"]:
                 if result["below_optimum"] < 0:
                     missed.append(f"{name}, {SHARINGS[sharing]}: {result['policy']} with {result['slots']} slots hits more "
