@@ -54,17 +54,18 @@ def run(command, env=None):
 
 
 class Troupe:
-    """One troupe binary for one benchmark: counts the runs that somebody disturbed."""
+    """One troupe binary for one benchmark: counts its runs, and those that somebody disturbed."""
 
     def __init__(self, binary, folder, benchmark):
         self._binary, self._benchmark = str(binary), benchmark
         self._path = pathlib.Path(folder) / f"{benchmark}-run.json"
-        self.disturbed = 0
+        self.runs = self.disturbed = 0
 
     def say(self, what):
         print(f"{self._benchmark}: {what}", file=sys.stderr)
 
     def note(self, run):
+        self.runs += 1
         self.disturbed += run.others > 0.1
         return run
 

@@ -100,7 +100,7 @@ class Measuring:
             limited.budgets.append(budget)
             # Reading the prompt takes llama.cpp most of a minute: the best way at first goes on.
             peers = [max(peers, key=lambda p, of=budget: of.peers[p.name].decode)]
-        limited.disturbed = run.disturbed
+        limited.runs, limited.disturbed = run.runs, run.disturbed
 
     def _budget(self, run, peers, share, inspected, ids, expected):
         store = offload_figures.PACKED
@@ -116,8 +116,8 @@ class Measuring:
             runs.disk += disk
         for peer in peers:
             limit = budget.limit_bytes + self._result.limited.peer_program_bytes
-            budget.peers[peer.name] = offload_figures.PeerRuns(
-                [run.llamacpp(peer, "decode", ids, expected, self._effort.peer_seconds, limit)])
+            runs = budget.peers[peer.name] = offload_figures.PeerRuns()
+            runs.take_decode(run.llamacpp(peer, "decode", ids, expected, self._effort.peer_seconds, limit))
         return budget
 
 

@@ -48,8 +48,17 @@ class TroupeRuns:
         """Experts that a token needed and that were not in memory, read on demand or ahead."""
         return self._per_token("expert_misses") + self._per_token("prefetch_useful")
 
+    def late_per_token(self):
+        return self._per_token("prefetch_late")
+
     def stall_per_token(self):
         return self._per_token("stall_s")
+
+    def where_time_goes(self):
+        """What a missed bar is explained by."""
+        return (f"hits {self.hit_rate():.1%}, {self.late_per_token():.1f} experts a token still on their way, "
+                f"{self.bytes_per_token() / 2**20:.1f} MiB read a token, {1e3 * self.stall_per_token():.1f} of "
+                f"{1e3 / self.decode_speed():.1f} ms waiting")
 
     def hit_rate(self):
         hits = sum(r["decode"]["expert_hits"] for r in self.records)
@@ -82,6 +91,11 @@ class PeerRuns:
     """llama.cpp's runs in one configuration under one limit."""
     decode: list = dataclasses.field(default_factory=list)   # tokens/s
     prefill: list = dataclasses.field(default_factory=list)  # tokens/s
+    tokens: list = dataclasses.field(default_factory=list)   # that its time has allowed in decode
+
+    def take_decode(self, record):
+        self.decode.append(record["decode_tokens_per_s"])
+        self.tokens.append(record["decoded_tokens"])
 
 
 @dataclasses.dataclass
@@ -126,7 +140,8 @@ class Offload:
         self.unlimited = []  # tokens/s, without --memory
         self.roomy = []      # tokens/s, with a budget that everything fits in
         self.budgets = []
-        self.disturbed = 0   # runs during which others took more than a tenth of a processor
+        self.runs = 0
+        self.disturbed = 0   # of them, during which others took more than a tenth of a processor
         self.differing = 0   # runs that gave other tokens than the one without limit
 
     def in_memory_ratio(self):
@@ -136,31 +151,45 @@ class Offload:
         """Of a token, everything in memory."""
         return 1 / median(self.unlimited)
 
+    def needed_seconds(self, runs):
+        """Of a token, to read what it needs and has not in memory."""
+        return runs.loads_per_token() * self.expert_bytes / runs.disk_speed()
+
     def bound_ratio(self, runs):
         """A token's time over the least that computing or reading what it needs would take."""
-        needed = runs.loads_per_token() * self.expert_bytes
-        bound = max(self.compute_seconds(), needed / runs.disk_speed())
-        return 1 / runs.decode_speed() / bound
+        return 1 / runs.decode_speed() / max(self.compute_seconds(), self.needed_seconds(runs))
 
     def missed_bars(self):
         missed = []
 
-        def hold(value, bar, at_least, what):
+        def hold(value, bar, at_least, what, reason):
             if value < bar if at_least else value > bar:
                 missed.append(f"{self.name}: {what} {value:.2f}, "
-                              f"{'at least' if at_least else 'at most'} {bar}")
+                              f"{'at least' if at_least else 'at most'} {bar}; {reason}")
 
         for budget in self.budgets:
-            at = f"at {budget.share:.0%} of the experts"
-            hold(budget.decode_ratio(), DECODE_BAR, True, f"decode {at}")
+            at, held = f"at {budget.share:.0%} of the experts", budget.held()
+            hold(budget.decode_ratio(), DECODE_BAR, True, f"decode {at}",
+                 f"{held.decode_speed():.1f} tokens/s against {budget.best_peer('decode'):.2f}, all in memory "
+                 f"{median(self.unlimited):.1f}; {held.where_time_goes()}")
             if budget.has_prefill():
-                hold(budget.prefill_ratio(), PREFILL_BAR, True, f"prefill {at}")
+                hold(budget.prefill_ratio(), PREFILL_BAR, True, f"prefill {at}",
+                     f"{held.prefill_speed():.1f} tokens/s against {budget.best_peer('prefill'):.1f}; "
+                     f"{held.prefill_disk_share():.0%} of the disk's speed")
             for store, runs in budget.held_to_reading():
-                hold(runs.disk_share(), DISK_BAR, True, f"share of the disk's speed {at}, {store}")
-                hold(self.bound_ratio(runs), BOUND_BAR, False, f"time over its bound {at}, {store}")
+                hold(runs.disk_share(), DISK_BAR, True, f"share of the disk's speed {at}, {store}",
+                     runs.where_time_goes())
+                if runs.prefills:
+                    hold(runs.prefill_disk_share(), DISK_BAR, True,
+                         f"prefill's share of the disk's speed {at}, {store}",
+                         f"{runs.prefill_speed():.1f} tokens/s, {median([r['bytes_read'] for r in runs.prefills]) / 2**20:.0f} MiB read")
+                hold(self.bound_ratio(runs), BOUND_BAR, False, f"time over its bound {at}, {store}",
+                     f"computing alone takes {1e3 * self.compute_seconds():.1f} ms, reading what is missing "
+                     f"{1e3 * self.needed_seconds(runs):.1f}; {runs.where_time_goes()}")
             hold(max(r.peak_over_budget() for r in budget.stores.values()), PEAK_BAR, False,
-                 f"peak over budget {at}")
-        hold(self.in_memory_ratio(), IN_MEMORY_BAR, True, "speed in memory with a budget")
+                 f"peak over budget {at}", f"the budget is {budget.budget_bytes >> 20} MiB")
+        hold(self.in_memory_ratio(), IN_MEMORY_BAR, True, "speed in memory with a budget",
+             f"{median(self.roomy):.1f} against {median(self.unlimited):.1f} tokens/s")
         if self.differing:
             missed.append(f"{self.name}: {self.differing} runs gave other tokens than in memory")
         return missed
@@ -175,6 +204,7 @@ class Offload:
             "unlimited_tokens_per_s": self.unlimited,
             "roomy_tokens_per_s": self.roomy,
             "in_memory_ratio": self.in_memory_ratio(),
+            "runs": self.runs,
             "disturbed_runs": self.disturbed,
             "runs_with_other_tokens": self.differing,
             "budgets": [{

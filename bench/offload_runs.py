@@ -81,6 +81,10 @@ class Runner:
         self._container = container
 
     @property
+    def runs(self):
+        return self._troupe.runs
+
+    @property
     def disturbed(self):
         return self._troupe.disturbed
 
@@ -146,12 +150,13 @@ class Runner:
         return json.loads(run.stdout)["peak_rss_bytes"]
 
     def llamacpp(self, peer, phase, prompt, decode, seconds, limit):
+        """What peer_offload.mjs says of the phase."""
         ids = self._folder / "offload-ids.json"
         ids.write_text(json.dumps({"prompt": prompt, "decode": decode}), encoding="utf-8")
         run = self._troupe.note(run_limited(
             ["node", llamacpp.BENCH / "peer_offload.mjs", phase, self._model, ids, self._threads,
              seconds], limit, peer.environment()))
-        return json.loads(run.stdout)[f"{phase}_tokens_per_s"]
+        return json.loads(run.stdout)
 
 
 def make_model(troupe, path, arguments):

@@ -28,8 +28,9 @@ def _budget_lines(model, budget):
              f"memory cgroup of {budget.limit_bytes / _MIB:.0f} MiB, disk "
              f"{min(disk) / 1e9:.2f} to {max(disk) / 1e9:.2f} GB/s", _HEAD]
     lines += [_troupe_row(model, budget, store) for store in budget.stores]
-    lines += [_row([f"llama.cpp {name}", f"{figures_of.median(runs.decode):.2f}"])
-              for name, runs in budget.peers.items()]
+    for name, runs in budget.peers.items():
+        row = _row([f"llama.cpp {name}", f"{figures_of.median(runs.decode):.2f}"])
+        lines.append(row + (f"  in {min(runs.tokens)} to {max(runs.tokens)} tokens" if runs.tokens else ""))
     if budget.has_prefill():
         speeds = [f"troupe {store} {runs.prefill_speed():.1f} ({budget.prefill_ratio(store):.1f}x, "
                   f"{runs.prefill_disk_share():.0%} of disk)"
@@ -52,8 +53,8 @@ def table(models):
         for budget in model.budgets:
             lines += _budget_lines(model, budget)
         if model.disturbed:
-            lines.append(f"warning: disturbed runs: {model.disturbed}; measure again on an idle "
-                         "machine")
+            lines.append(f"warning: disturbed runs: {model.disturbed} of {model.runs}; measure again on an "
+                         "idle machine")
         lines.append("")
     lines += [f"missed: {missed}" for missed in figures_of.missed_bars(models)]
     return "\n".join(lines)

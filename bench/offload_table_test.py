@@ -19,7 +19,8 @@ def record(decode=16.0, prefill=300.0, peak=GIB, reading_speed=DISK, tokens=rang
             "bytes_read": 12 * READ_PER_TOKEN, "reading_s": 12 * READ_PER_TOKEN / reading_speed,
             "decode": {"bytes_read": 10 * READ_PER_TOKEN,
                        "reading_s": 10 * READ_PER_TOKEN / reading_speed, "stall_s": 0.3,
-                       "expert_hits": 150, "expert_misses": 450, "prefetch_useful": 50}}
+                       "expert_hits": 150, "expert_misses": 450, "prefetch_useful": 50,
+                       "prefetch_late": 20}}
 
 
 def model(peers=((1.0, 60.0), (1.5, 100.0)), in_memory=(COMPUTE_SPEED, COMPUTE_SPEED),
@@ -36,7 +37,7 @@ def model(peers=((1.0, 60.0), (1.5, 100.0)), in_memory=(COMPUTE_SPEED, COMPUTE_S
             budget.stores[store] = runs
         for i, (decode, prefill) in enumerate(peers):
             prefills = [prefill] if share == offload_figures.PREFILL_SHARE else []
-            budget.peers[f"way {i}"] = offload_figures.PeerRuns([decode], prefills)
+            budget.peers[f"way {i}"] = offload_figures.PeerRuns([decode], prefills, [11])
         m.budgets.append(budget)
     return m
 
@@ -85,7 +86,7 @@ class OffloadFigures(unittest.TestCase):
         for what, missing, times in (
                 ("decode", model(peers=((1.7, 60),)), 2),
                 ("prefill", model(peers=((1.0, 101),)), 1),
-                ("disk", model(reading_speed=0.89 * DISK), 2),
+                ("disk", model(reading_speed=0.89 * DISK), 3),  # of decode with each budget, and of the prompt
                 ("bound", model(decode=15.9, peers=((1.0, 60),)), 2),
                 ("in memory", model(in_memory=(40, 38.7)), 1),
                 ("peak", model(peak=GIB + 1), 2)):
@@ -94,6 +95,22 @@ class OffloadFigures(unittest.TestCase):
                 self.assertEqual(len(missed), times, missed)
                 self.assertTrue(all(what in line for line in missed), missed)
                 self.assertIn(f"bars missed: {times}", offload_table.figures([model(), missing]))
+
+    def test_AMissedBarSaysWhereTheTimeGoes(self):
+        spent = "hits 25.0%, 2.0 experts a token still on their way, 50.0 MiB read a token, 30.0 of 62.5 ms waiting"
+        missed = model(peers=((1.7, 60),)).missed_bars()
+        self.assertEqual(missed[0], "small-q8_0: decode at 25% of the experts 9.41, at least 10.0; 16.0 tokens/s against 1.70, all in "
+                                    f"memory 40.0; {spent}")
+        missed = model(decode=15.0, peers=((1.0, 60),)).missed_bars()
+        self.assertIn("time over its bound at 25% of the experts, packed 1.33, at most 1.25; computing alone takes 25.0 ms, reading what "
+                      "is missing 50.0; hits 25.0%", missed[0])
+
+    def test_APromptsReadingIsHeldToTheDisk(self):
+        m = model()
+        m.budgets[1].held().prefills[0]["reading_s"] *= 2
+        missed, = m.missed_bars()
+        self.assertIn("prefill's share of the disk's speed at 50% of the experts, packed 0.50, at least 0.9; 300.0 tokens/s, 600 MiB read",
+                      missed)
 
     def test_APeakThatBreaksABudgetCountsInEitherStore(self):
         m = model()
@@ -140,8 +157,13 @@ class OffloadTable(unittest.TestCase):
     def test_ADisturbedRunIsWarnedAbout(self):
         m = model()
         self.assertNotIn("disturbed", offload_table.table([m]))
-        m.disturbed = 3
-        self.assertIn("disturbed runs: 3;", offload_table.table([m]))
+        m.disturbed, m.runs = 3, 40
+        self.assertIn("disturbed runs: 3 of 40;", offload_table.table([m]))
+
+    def test_HowFarLlamaCppCameInItsTimeIsShown(self):
+        m = model()
+        m.budgets[0].peers["way 0"].take_decode({"decode_tokens_per_s": 1.0, "decoded_tokens": 34})
+        self.assertRegex(offload_table.table([m]), r"llama.cpp way 0 +1.00  in 11 to 34 tokens")
 
     def test_EverythingMeasuredGoesIntoTheRecord(self):
         as_dict = model().as_dict()

@@ -101,7 +101,7 @@ class Peer {
   }
 
   /**
-   * Tokens/s of reading `ids` one by one after `prompt`, cut short after `limit` seconds. Calls
+   * Tokens/s of reading `ids` one by one after `prompt`, cut short after `limit` seconds: `decoded` says after how many. Calls
    * llama_decode through the addon itself: the queue of the public interface and its sampler would
    * cost llama.cpp some 15 %.
    */
@@ -120,6 +120,7 @@ class Peer {
     }
     addon.removeTokenCellsFromSequence(0, 0, -1);
     await this.forget();
+    this.decoded = done;
     return done / took;
   }
 }

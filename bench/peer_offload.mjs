@@ -27,6 +27,7 @@ if (phase === "prefill") {
   result.prefill_tokens_per_s = ids.prompt.length / Math.min(...times);
 } else {
   result.decode_tokens_per_s = await peer.timeDecode(ids.prompt, ids.decode, Number(secondsText));
+  result.decoded_tokens = peer.decoded;
 }
 result.peak_rss_bytes = peakRssBytes();
 fs.writeSync(1, JSON.stringify(result) + "\n");
