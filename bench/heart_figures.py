@@ -87,7 +87,17 @@ def _speed_table(cells):
                          f"{ratio.middle:7.3f} {ratio.low:6.3f} {ratio.high:6.3f}")
     mean = mean_ratio(cells)
     lines.append(f"{'geometric mean':64} {mean.middle:7.3f} {mean.low:6.3f} {mean.high:6.3f}")
+    lines.append(_verdict(cells))
     return "\n".join(lines) + "\n"
+
+
+def _verdict(cells):
+    """A cell that is not below its bar may be one that says nothing of it."""
+    count, untold = 2 * len(cells), len(untold_cells(cells))
+    below = sum(cell.ratio.high < LEAST_CELL for cell in speed_ratios(cells))
+    mean = mean_ratio(cells)
+    return (f"{untold} of {count} cells cannot be told from {LEAST_CELL} by these rounds; {count - untold - below} hold, {below} lie below. "
+            f"The mean is {mean.middle:.3f} ({mean.low:.3f} to {mean.high:.3f}).")
 
 
 def _together_table(rows):
