@@ -16,7 +16,7 @@ MECHANISMS = {
     *("D1", "D2", "D3", "D4", "D5", "D6", "D7", "D8"),
     *("E1", "E2", "E3", "E4", "E5", "E7", "E8"),
     *("T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9"),
-    *("governor", "echo", "offline optimum"),
+    *("governor", "echo", "offline optimum", "lookahead", "scores", "fill", "before down", "floor"),
 }
 # And those that have none: what is measured.
 WITHOUT_A_LINE = {"F7", "S6", "B6", "D9", "E6"}
