@@ -123,6 +123,15 @@ class Replay(unittest.TestCase):
             self.assertAlmostEqual(r["time"]["stall_s"], 160 * r["stall_s_per_token"])
         self.assertGreater(results[-1]["time"]["overlapped_s"], 2 * results[0]["time"]["overlapped_s"])
 
+    def test_echo_judges_by_what_it_is_told(self):
+        played = [self.replay(SAMPLE, "--pass", 1, "--policy", "lru,echo", "--budget", 50, *echo)[0]["results"]
+                  for echo in ((), ("--echo", "64,0.25,0.95,3"), ("--echo", "1,0,0.5,0.1"))]
+        self.assertEqual([results[1]["echo"] for results in played], ["64,0.25,0.95,3", "64,0.25,0.95,3", "1,0,0.5,0.1"])
+        self.assertNotIn("echo", played[0][0])
+        self.assertEqual(len({results[0]["hit_rate"] for results in played}), 1)
+        self.assertEqual(played[0][1]["hit_rate"], played[1][1]["hit_rate"])
+        self.assertNotEqual(played[0][1]["hit_rate"], played[2][1]["hit_rate"])
+
     def test_what_was_foreseen_of_needed_loads_is_told(self):
         arguments = ("--pass", 1, "--policy", "lru", "--budget", 50, "--predict", "eap", "--link", "1GiB",
                      "--expert-bytes", "4MiB", "--layer-us", 2000)
@@ -244,6 +253,9 @@ class Replay(unittest.TestCase):
                 ("--policy", 2, (SAMPLE, "--policy", "best")),
                 ("a number of layers", 2, (SAMPLE, "--predict", "oracle:0")),
                 ("--floor needs --cache-share global", 2, (SAMPLE, "--floor", 50)),
+                ("expected four numbers as in 64,0.25,0.95,3", 2, (SAMPLE, "--echo", "64,2")),
+                ("of the policy echo alone", 2, (SAMPLE, "--policy", "lru", "--echo", "16,0,0.5,1")),
+                ("--as-recorded takes no", 2, (SAMPLE, "--as-recorded", "--echo", "16,0,0.5,1")),
                 ("oracle:N", 2, (SAMPLE, "--predict", "gate")),
                 ("takes no --substitute", 2, (SAMPLE, "--policy", "lru", "--predict", "oracle:2", "--substitute", "drop")),
                 ("'guess'", 2, (SAMPLE, "--substitute", "guess")),

@@ -75,6 +75,18 @@ class ReplayCommand final : public Command {
         .SeparatedBy(',')
         .Between(0.0, 100.0)
         .Type("P,P,…");
+    options
+        .AddParsed(
+            "--echo",
+            [this](const std::string& text) -> Status {
+              TROUPE_ASSIGN_OR_RETURN(echo_, ParseEchoSettings(text));
+              return OkStatus();
+            },
+            "What policy echo judges by: number of past tokens that it listens to, share of recent "
+            "use, what is kept of a use for the next token, steps after the next at which a use is "
+            "worth half (" +
+                ToString(EchoSettings()) + ")")
+        .Type("N,S,K,H");
     options.Add("--spare", spare_, "Slots that belong to no layer's part of the cache (0)")
         .Type("N");
     options.AddFlag("--as-recorded", as_recorded_,
@@ -115,10 +127,15 @@ class ReplayCommand final : public Command {
   }
 
   Status CheckUsage() const override {
-    if (as_recorded_ && (!policies_.empty() || !shares_.empty() || !slots_.empty() ||
-                         substitution_.asked() || floors_ != std::vector<double>{0})) {
+    if (as_recorded_ &&
+        (!policies_.empty() || !shares_.empty() || !slots_.empty() || substitution_.asked() ||
+         floors_ != std::vector<double>{0} || echo_ != EchoSettings())) {
       return InvalidArgument(
-          "--as-recorded takes no --policy, --budget, --slots, --floor or --substitute");
+          "--as-recorded takes no --policy, --budget, --slots, --floor, --echo or --substitute");
+    }
+    const bool plays_echo = policies_.empty() || std::ranges::count(policies_, "echo") > 0;
+    if (echo_ != EchoSettings() && !plays_echo) {
+      return InvalidArgument("--echo: of the policy echo alone, which --policy does not name");
     }
     if (per_layer_ && floors_ != std::vector<double>{0}) {
       return InvalidArgument(
@@ -194,6 +211,7 @@ class ReplayCommand final : public Command {
                           .per_layer = per_layer_,
                           .spare = spare_,
                           .shallow = shallow,
+                          .echo = echo_,
                           .governed = governed_};
           // It is one of demand alone, of exact answers, and of a pool without a floor.
           if (policy == "optimum") {
@@ -300,6 +318,7 @@ class ReplayCommand final : public Command {
   std::vector<std::uint32_t> slots_;
   std::vector<std::uint32_t> shallow_ = {0};
   std::vector<double> floors_ = {0};
+  EchoSettings echo_;
   std::uint32_t spare_ = 0, group_ = 0;
   bool per_layer_ = true, governed_ = true, as_recorded_ = false;
   std::size_t threads_ = 0;

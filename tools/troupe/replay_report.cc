@@ -21,6 +21,7 @@ std::string VariantOf(const ReplaySpec& spec) {
   };
   if (spec.shallow > 0) add(fmt::format("shallow {}", spec.shallow));
   if (spec.floor > 0) add(fmt::format("floor {:g} %", 100 * spec.floor));
+  if (spec.policy == "echo" && spec.echo != EchoSettings()) add(ToString(spec.echo));
   if (spec.predictor != "none") add(spec.predictor);
   if (spec.substitution != "exact") add(spec.substitution);
   return variant;
@@ -147,6 +148,7 @@ Json ToJson(const ReplayReport& report, const ReplayOutcome& outcome) {
                {"per_layer", spec.per_layer}, {"shallow", spec.shallow},
                {"spare", spec.spare},         {"substitution", spec.substitution},
                {"floor", spec.floor}};
+  if (spec.policy == "echo") json["echo"] = ToString(spec.echo);
   json["hit_rate"] = r.all.HitRate();
   if (const ReplayOutcome* optimum = OptimumOf(report, spec)) {
     json["below_optimum"] = optimum->result.all.HitRate() - r.all.HitRate();

@@ -4,10 +4,13 @@
 
 namespace troupe {
 
-Echo::Echo(ExpertGrid grid, std::uint32_t sequences, std::uint32_t steps)
-    : grid_(grid), steps_(steps), asked_(grid.experts) {
+Echo::Echo(ExpertGrid grid, std::uint32_t sequences, std::uint32_t steps,
+           const EchoSettings& settings)
+    : grid_(grid), steps_(steps), settings_(settings), asked_(grid.experts) {
   sequences_.reserve(sequences);
-  while (sequences_.size() < sequences) sequences_.push_back({.past = EchoOfSequence(grid, steps)});
+  while (sequences_.size() < sequences) {
+    sequences_.push_back({.past = EchoOfSequence(grid_, steps_, settings_)});
+  }
 }
 
 bool Echo::BeginsPass(ExpertId id) const {
@@ -23,7 +26,7 @@ void Echo::OnAsked(ExpertId id, std::span<const Asker> askers) {
   for (const Asker& asker : askers) {
     if (asker.sequence == kNoSequence) continue;
     while (sequences_.size() <= asker.sequence) {
-      sequences_.push_back({.past = EchoOfSequence(grid_, steps_)});
+      sequences_.push_back({.past = EchoOfSequence(grid_, steps_, settings_)});
     }
     sequences_[asker.sequence].past.OnAsked(id, asker.tokens);
     sequences_[asker.sequence].last_pass = pass_;
@@ -48,7 +51,8 @@ std::size_t Echo::Choose(std::span<const ExpertId> candidates) {
     return sum;
   };
   const auto least = std::ranges::min_element(candidates, {}, [&](ExpertId id) {
-    return std::pair(value(id) * 3 / (3 + until_run(id)), id);
+    const double half_after = settings_.half_after;
+    return std::pair(value(id) * half_after / (half_after + until_run(id)), id);
   });
   return static_cast<std::size_t>(least - candidates.begin());
 }

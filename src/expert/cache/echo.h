@@ -21,7 +21,7 @@ class Echo final : public EvictionPolicy {
 
   // Further sequences get a history when they first ask.
   explicit Echo(ExpertGrid grid, std::uint32_t sequences = 1,
-                std::uint32_t steps = RouteHistory::kSteps);
+                std::uint32_t steps = RouteHistory::kSteps, const EchoSettings& settings = {});
 
   std::string_view name() const override { return "echo"; }
   // A layer's asks follow each other; a pass ends when layers begin again.
@@ -41,6 +41,7 @@ class Echo final : public EvictionPolicy {
 
   ExpertGrid grid_;
   std::uint32_t steps_;
+  EchoSettings settings_;
   std::vector<Sequence> sequences_;
   std::uint64_t pass_ = 0;
   std::optional<std::uint32_t> layer_;  // under way

@@ -9,16 +9,23 @@ Bytes EchoOfSequence::BytesFor(ExpertGrid grid, std::uint32_t steps) {
   return RouteHistory::BytesFor(grid, steps) + Bytes(grid.Count() * sizeof(Expert));
 }
 
-EchoOfSequence::EchoOfSequence(ExpertGrid grid, std::uint32_t steps)
-    : grid_(grid), history_(grid, steps), experts_(grid.Count()), layers_(grid.layers) {
+EchoOfSequence::EchoOfSequence(ExpertGrid grid, std::uint32_t steps, const EchoSettings& settings)
+    : grid_(grid),
+      settings_(settings),
+      history_(grid, steps),
+      experts_(grid.Count()),
+      layers_(grid.layers) {
   double kept = 1;
   for (double& after : kept_) {
     after = kept;
-    kept *= kRecentKept;
+    kept *= settings_.recent_kept;
   }
   // Falls with the time until it comes, and slowly: a large cache chooses among experts that are
   // all needed late. The next step counts 1.
-  for (std::size_t i = 0; i < worth_.size(); ++i) worth_[i] = 3.0 / static_cast<double>(i + 3);
+  const double half_after = settings_.half_after;
+  for (std::size_t i = 0; i < worth_.size(); ++i) {
+    worth_[i] = half_after / (static_cast<double>(i) + half_after);
+  }
 }
 
 bool EchoOfSequence::BeginsStep(ExpertId id) const {
@@ -75,7 +82,7 @@ void EchoOfSequence::CountRecent(Layer& layer, std::span<const std::uint32_t> ex
 void EchoOfSequence::Listen() {
   if (!stale_) return;
   stale_ = false;
-  matches_ = history_.Closest(kMatches);
+  matches_ = history_.Closest(settings_.matches);
   if (matches_.empty()) return;
   const std::int16_t least = std::ranges::min_element(matches_, {}, &Match::likeness)->likeness;
   weights_.clear();
@@ -107,7 +114,7 @@ double EchoOfSequence::Value(ExpertId id) {
     Listen();
     expert.valued_after = layer.changes + 1;
     expert.value = WorthAfterMatches(id) +
-                   kRecentShare * expert.recent * Kept(layer.tokens - expert.recent_at);
+                   settings_.recent_share * expert.recent * Kept(layer.tokens - expert.recent_at);
   }
   return expert.value;
 }

@@ -9,21 +9,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "expert/cache/echo_settings.h"
 #include "expert/cache/route_history.h"
 
 namespace troupe {
 
 class EchoOfSequence {
  public:
-  // Past tokens that are listened to, and the share of recent use in an expert's value.
-  static constexpr std::size_t kMatches = 64;
-  static constexpr double kRecentShare = 0.25;
-  // What is left of a use for the next token.
-  static constexpr double kRecentKept = 0.95;
-
   static Bytes BytesFor(ExpertGrid grid, std::uint32_t steps = RouteHistory::kSteps);
 
-  explicit EchoOfSequence(ExpertGrid grid, std::uint32_t steps = RouteHistory::kSteps);
+  explicit EchoOfSequence(ExpertGrid grid, std::uint32_t steps = RouteHistory::kSteps,
+                          const EchoSettings& settings = {});
 
   // A layer's asks follow each other; a step ends when layers begin again.
   void OnAsked(ExpertId id, std::uint32_t tokens);
@@ -57,6 +53,7 @@ class EchoOfSequence {
   double WorthAfterMatches(ExpertId id) const;
 
   ExpertGrid grid_;
+  EchoSettings settings_;
   RouteHistory history_;
   std::vector<Expert> experts_;
   std::vector<Layer> layers_;

@@ -233,7 +233,8 @@ TEST(EchoTest, ASequenceThatHasEndedHasNoSayAnyMore) {
 // The whole policy by its definition, remembering everything.
 class SlowEcho final : public EvictionPolicy {
  public:
-  explicit SlowEcho(ExpertGrid grid) : grid_(grid), value_(grid.Count()), valued_(grid.Count()) {}
+  SlowEcho(ExpertGrid grid, const EchoSettings& settings)
+      : grid_(grid), settings_(settings), value_(grid.Count()), valued_(grid.Count()) {}
   std::string_view name() const override { return "slow echo"; }
 
   // Called with whole layers only.
@@ -255,7 +256,8 @@ class SlowEcho final : public EvictionPolicy {
                                       ? id.layer - layer_  // in this step, or the next
                                       : grid_.layers + id.layer - layer_;
       const double steps = static_cast<double>(ahead) / grid_.layers;
-      return std::pair(value_[grid_.Index(id)] * 3 / (3 + steps), id);
+      const double half_after = settings_.half_after;
+      return std::pair(value_[grid_.Index(id)] * half_after / (half_after + steps), id);
     });
     return static_cast<std::size_t>(least - candidates.begin());
   }
@@ -282,40 +284,48 @@ class SlowEcho final : public EvictionPolicy {
     std::vector<std::pair<int, std::size_t>> matches;  // minus likeness, lag
     for (std::size_t lag = 2; lag < steps_.size(); ++lag) matches.emplace_back(-Likeness(lag), lag);
     std::ranges::sort(matches);
-    matches.resize(std::min(matches.size(), EchoOfSequence::kMatches));
+    matches.resize(std::min(matches.size(), settings_.matches));
     double worth = 0, weights = 0;
     for (const auto& [unlike, lag] : matches) {
       const double above = matches.back().first - unlike;
       const double weight = above * above + 1;
       weights += weight;
       std::size_t step = steps_.size() - 1 - lag + (id.layer <= layer_ ? 1 : 0);
-      for (double ahead = 3; step < steps_.size() && ahead < 3 + 32; ++step, ++ahead) {
+      for (double ahead = 0; step < steps_.size() && ahead < 32; ++step, ++ahead) {
         if (!steps_[step][id.layer].contains(id.expert)) continue;
-        worth += weight * 3 / ahead;
+        worth += weight * settings_.half_after / (settings_.half_after + ahead);
         break;
       }
     }
     double recent = 0;
     for (const Sets& step : steps_) {
       if (step[id.layer].empty()) continue;
-      recent = recent * 0.95 + (step[id.layer].contains(id.expert) ? 0.05 : 0);
+      const double kept = settings_.recent_kept;
+      recent = recent * kept + (step[id.layer].contains(id.expert) ? 1 - kept : 0);
     }
-    return (weights > 0 ? worth / weights : 0) + recent / 4;
+    return (weights > 0 ? worth / weights : 0) + settings_.recent_share * recent;
   }
 
   ExpertGrid grid_;
+  EchoSettings settings_;
   std::vector<Sets> steps_;
   std::uint32_t layer_ = 0;
   std::vector<double> value_;
   std::vector<bool> valued_;
 };
 
-TEST(EchoTest, ChoosesAsItsDefinitionDoes) {
+// How often it chooses otherwise than the definition does, and than a policy of `others`.
+struct Differences {
+  int compared = 0, from_definition = 0, from_others = 0;
+};
+
+Differences Compare(const EchoSettings& settings, const EchoSettings& others) {
   constexpr ExpertGrid kGrid{.layers = 3, .experts = 16};
   Rng rng(TestSeed());
-  Echo echo(kGrid);
-  SlowEcho slow(kGrid);
-  int compared = 0, differ = 0;
+  Echo echo(kGrid, 1, RouteHistory::kSteps, settings);
+  Echo other(kGrid, 1, RouteHistory::kSteps, others);
+  SlowEcho slow(kGrid, settings);
+  Differences found;
   for (int step = 0; step < 260; ++step) {
     for (std::uint32_t layer = 0; layer < kGrid.layers; ++layer) {
       std::set<std::uint32_t> chosen;
@@ -324,7 +334,10 @@ TEST(EchoTest, ChoosesAsItsDefinitionDoes) {
         chosen.insert(static_cast<std::uint32_t>((rng.Below(4) > 0 ? habit : rng.Below(16)) % 16));
       }
       const std::vector<std::uint32_t> experts(chosen.begin(), chosen.end());
-      for (const std::uint32_t expert : experts) echo.OnAsked({layer, expert}, One(1));
+      for (const std::uint32_t expert : experts) {
+        echo.OnAsked({layer, expert}, One(1));
+        other.OnAsked({layer, expert}, One(1));
+      }
       slow.Ran(layer, experts);
       if (step % 3 > 0) continue;
       std::vector<ExpertId> candidates;
@@ -332,13 +345,31 @@ TEST(EchoTest, ChoosesAsItsDefinitionDoes) {
         candidates.push_back({static_cast<std::uint32_t>(rng.Below(kGrid.layers)),
                               static_cast<std::uint32_t>(rng.Below(kGrid.experts))});
       }
-      ++compared;
-      // Values that are equal but for rounding may be ordered either way; they are rare.
-      if (ChosenByEcho(echo, candidates) != ChosenByEcho(slow, candidates)) ++differ;
+      ++found.compared;
+      const ExpertId chosen_by_echo = ChosenByEcho(echo, candidates);
+      found.from_definition += chosen_by_echo != ChosenByEcho(slow, candidates) ? 1 : 0;
+      found.from_others += chosen_by_echo != ChosenByEcho(other, candidates) ? 1 : 0;
     }
   }
-  EXPECT_GT(compared, 200);
-  EXPECT_LE(differ, 2);
+  return found;
+}
+
+TEST(EchoTest, ChoosesAsItsDefinitionDoesWhateverItsSettings) {
+  const EchoSettings usual;
+  std::vector<EchoSettings> all(5);
+  all[1].matches = 1;
+  all[2].recent_share = 20;
+  all[3].recent_share = 20;
+  all[3].recent_kept = 0.5;
+  all[4].half_after = 0.1;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Differences found = Compare(all[i], i == 3 ? all[2] : usual);
+    EXPECT_GT(found.compared, 200);
+    // Values that are equal but for rounding may be ordered either way; they are rare.
+    EXPECT_LE(found.from_definition, 2) << ToString(all[i]);
+    if (i == 0) continue;
+    EXPECT_GT(found.from_others, 5) << ToString(all[i]);
+  }
 }
 
 // Hits of a cache for `slots` experts a layer, a layer's asks at a time as the engine's are.

@@ -23,7 +23,8 @@ Bytes EvictionPolicyBytes(std::string_view name, ExpertGrid grid, std::uint32_t 
 }
 
 Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name,
-                                                           const CacheShape& shape) {
+                                                           const CacheShape& shape,
+                                                           const EchoSettings& echo) {
   using Made = std::unique_ptr<EvictionPolicy>;
   if (name == "lru") return Made(std::make_unique<Lru>(shape.grid));
   if (name == "lfu") return Made(std::make_unique<Lfu>(shape.grid));
@@ -32,7 +33,9 @@ Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name
     return Made(std::make_unique<Arc>(
         shape.grid, shared ? std::vector<std::uint32_t>{shape.slots} : shape.quotas));
   }
-  if (name == "echo") return Made(std::make_unique<Echo>(shape.grid, shape.sequences));
+  if (name == "echo") {
+    return Made(std::make_unique<Echo>(shape.grid, shape.sequences, RouteHistory::kSteps, echo));
+  }
   if (name == "score") {
     return Made(std::make_unique<ScoreWindow>(shape.grid, ScoreWindow::kWindow));
   }

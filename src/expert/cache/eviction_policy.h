@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "expert/cache/echo_settings.h"
 #include "expert/expert_grid.h"
 #include "expert/expert_id.h"
 #include "expert/layer_choices.h"
@@ -67,7 +68,8 @@ struct CacheShape {
 
 // "lru", "lfu", "arc", "echo", "score": those that need no knowledge of the future.
 Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name,
-                                                           const CacheShape& shape);
+                                                           const CacheShape& shape,
+                                                           const EchoSettings& echo = {});
 std::vector<std::string> EvictionPolicyNames();
 // Those of them that need no scores.
 std::vector<std::string> RoutePolicyNames();

@@ -50,7 +50,8 @@ class Player {
       return OkStatus();
     }
     ReplaySetup setup{.cache = ShapeFor(header_, spec_), .policy = nullptr, .predictor = nullptr};
-    TROUPE_ASSIGN_OR_RETURN(setup.policy, MakeEvictionPolicy(spec_.policy, setup.cache));
+    TROUPE_ASSIGN_OR_RETURN(setup.policy,
+                            MakeEvictionPolicy(spec_.policy, setup.cache, spec_.echo));
     TROUPE_ASSIGN_OR_RETURN(const auto layers_foreseen, LayersForeseen(spec_.predictor));
     if (layers_foreseen) {
       if (spec_.substitution != "exact") {

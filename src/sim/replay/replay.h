@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "base/thread_pool.h"
+#include "expert/cache/echo_settings.h"
 #include "expert/substitution/substitution_spec.h"
 #include "sim/replay/cache_replay.h"
 #include "trace/trace_reader.h"
@@ -25,6 +26,7 @@ struct ReplaySpec {
   std::uint32_t spare = 0;             // slots in no layer's share
   std::uint32_t shallow = 0;           // layers, from the first on, that are filled first
   double floor = 0;                    // share of an even part that a layer of one pool keeps
+  EchoSettings echo = {};              // of the policy of that name
   bool governed = true;                // prefetching
   std::string substitution = "exact";  // as ParseSubstitution reads it
 };
