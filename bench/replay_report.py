@@ -52,12 +52,29 @@ def headline_table(figures):
 
 
 def _tuned(played):
-    by_hand = "its parameters, by hand, looking at these traces"
+    by_hand = "its parameters, by hand, looking at these traces (held out below)"
     return f"{by_hand}; the floor, on the other traces" if "floor" in played else by_hand
 
 
 def _shares(played, sharing):
     return f"--cache-share global --floor {played['floor']}" if "floor" in played else f"--cache-share {sharing}"
+
+
+def held_out_table(figures):
+    """What is closed with the constants that suit the other model best, beside what is with the policy's own."""
+    held_out = figures["held_out"]
+    lines = ["| closed | chosen on the other model (`--echo`) | " + " | ".join(f"{share} % in memory" for share in replay_runs.CLOSED_AT) + " |",
+             "| --- | --- |" + " --- |" * len(replay_runs.CLOSED_AT)]
+    for sharing, traces in held_out["hit_rates"].items():
+        for name in traces:
+            cells = []
+            for share in replay_runs.CLOSED_AT:
+                closed = replay_runs.held_out_closed(figures, name, sharing, share)
+                is_missed = closed is not None and closed < replay_runs.LEAST_CLOSED
+                own = _percent(replay_runs.closed_share(figures["hits"], name, sharing, share))
+                cells.append(f"{_percent(closed)}{' (missed)' if is_missed else ''}; its own {own}")
+            lines.append(f"| {name}, {replay_runs.SHARINGS[sharing]} | {held_out['settings'][name]} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def ahead_table(figures):
@@ -84,6 +101,8 @@ def tables(figures):
         parts += [f"{slots}; {hit_table(figures['hits'], sharing, name)}" for name in figures["hits"][sharing]]
     if "reading_ahead" in figures:
         parts.append(ahead_table(figures["reading_ahead"]))
+    if "held_out" in figures:
+        parts.append(held_out_table(figures))
     parts.append(live_table(figures["live"]))
     return "\n\n".join(parts) + "\n"
 
@@ -134,6 +153,13 @@ close less than nothing of it.
 `bench/replay --check --report docs/reports/replay.md --data DIR` makes all rows; the last column makes one.
 
 {headline_table(figures)}
+
+## Constants that were chosen on another model
+
+The constants of `{replay_runs.DEFAULT_POLICY}` were chosen looking at these traces. Here they are chosen anew for each model on the other's recordings alone, one after the other out of three values each
+(bench/replay_echo.py), by the hits with a share for each layer. The bar is the same.
+
+{held_out_table(figures)}
 
 ## Bars that are missed
 

@@ -8,6 +8,7 @@ import subprocess
 import typing
 
 import measured_run
+import replay_echo
 import troupe_commands
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -65,6 +66,14 @@ class Runner:
                                   "--expert-us", 250, "--layer-us", 900)["results"]
             figures[name] = {r["predictor"]: r for r in results}
         return figures
+
+    def held_out(self):
+        """The default policy with what suits the other models' traces best."""
+        def play(name, settings, sharing):
+            results = self.replay(self.trace(name), "--policy", DEFAULT_POLICY, "--budget", ",".join(map(str, CLOSED_AT)),
+                                  "--cache-share", sharing, "--echo", settings)["results"]
+            return {round(100 * result["share"]): result["hit_rate"] for result in results}
+        return replay_echo.held_out(play, CLOSED_AT)
 
     def first_uses(self):
         """By trace the share of asks that no policy can answer from memory: with room for all experts, what still misses."""
@@ -178,11 +187,17 @@ def best_simple(hits, name, share):
 
 def closed_share(hits, name, sharing, share):
     """Of the gap from the best of LRU and LFU to the optimum of this sharing; None where there is none, or was not played."""
+    mine = by_policy(hits[sharing][name])[DEFAULT_POLICY].get(share)
+    return closed_by(mine["hit_rate"], hits, name, sharing, share) if mine else None
+
+
+def closed_by(hit_rate, hits, name, sharing, share):
+    """The same of any hit rate."""
     table, simple = by_policy(hits[sharing][name]), best_simple(hits, name, share)
     if simple is None or share not in table["optimum"]:
         return None
     gap = table["optimum"][share]["hit_rate"] - simple.hit_rate
-    return (table[DEFAULT_POLICY][share]["hit_rate"] - simple.hit_rate) / gap if gap > 0 else None
+    return (hit_rate - simple.hit_rate) / gap if gap > 0 else None
 
 
 def _worst_layers(mine, best):
@@ -209,6 +224,25 @@ def _missed_gaps(figures, name, sharing):
                f"{100 - mine:.1f} % misses {first:.2f} are first uses, {100 - best - first:.2f} more the optimum has, too, and "
                f"{best - mine:.1f} are experts that it gave up too soon, most in layers (points) "
                f"{_worst_layers(table[DEFAULT_POLICY][share], table['optimum'][share])}")
+
+
+def held_out_closed(figures, name, sharing, share):
+    rates = figures["held_out"]["hit_rates"][sharing][name]
+    return closed_by(rates[share], figures["hits"], name, sharing, share) if share in rates else None
+
+
+def _missed_held_out(figures):
+    held_out = figures.get("held_out")
+    for sharing, traces in held_out["hit_rates"].items() if held_out else ():
+        for name, rates in traces.items():
+            for share in CLOSED_AT:
+                closed = held_out_closed(figures, name, sharing, share)
+                if closed is None or closed >= LEAST_CLOSED:
+                    continue
+                usual = by_policy(figures["hits"][sharing][name])[DEFAULT_POLICY][share]["hit_rate"]
+                yield (f"{name}, {SHARINGS[sharing]}, {share} % in memory: judging by what suits the other model best "
+                       f"({held_out['settings'][name]}) {DEFAULT_POLICY} closes {100 * closed:.1f} % of the gap, at least "
+                       f"{100 * LEAST_CLOSED:.0f}: {100 * rates[share]:.1f} % hits, {100 * usual:.1f} with its own constants")
 
 
 def _beaten(name, played, sharing):
@@ -239,6 +273,7 @@ def missed_bars(figures):
                 if result["below_optimum"] < 0:
                     missed.append(f"{name}, {SHARINGS[sharing]}: {result['policy']} with {result['slots']} slots hits more "
                                   "often than the optimum")
+    missed += _missed_held_out(figures)
     memory = figures["memory"]
     if memory["longer_peak"] > memory["once_peak"] + MOST_GROWTH:
         missed.append(f"memory grows with the trace: {memory['once_peak'] >> 20} MiB, "

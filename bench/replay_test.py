@@ -3,6 +3,7 @@
 import copy
 import unittest
 
+import replay_echo
 import replay_report
 import replay_runs
 
@@ -19,6 +20,7 @@ def played(echo=0.8):
 
 def figures():
     return {"hits": {"layer": played(), "global": played(0.79), "floor": {"t": {**played(0.79)["t"], "floor": 50}}},
+            "held_out": {"settings": {"t": "16,0,0.8,1"}, "hit_rates": {"layer": {"t": {50: 0.79}}, "global": {"t": {50: 0.785}}}},
             "live": [{"slots": 8, "share": "layer", "policy": "lru", "live_hits": 5, "live_misses": 3,
                       "hits": 5, "misses": 3}],
             "speed": {"t": 9e6}, "brute_force": True, "first_uses": {"t": 0.01},
@@ -32,6 +34,9 @@ class Bars(unittest.TestCase):
     def test_each_bar_can_be_missed(self):
         for spoil, words in (
                 (lambda f: f["live"][0].update(hits=4), "replayed 4 and 3"),
+                (lambda f: f["held_out"]["hit_rates"]["layer"]["t"].update({50: 0.77}),
+                 "t, a share for each layer, 50 % in memory: judging by what suits the other model best (16,0,0.8,1) echo closes 35.0 % "
+                 "of the gap, at least 40: 77.0 % hits, 80.0 with its own constants"),
                 (lambda f: f["live"][0].update(misses=4), "replayed 5 and 4"),
                 (lambda f: f["speed"].update(t=4.9e6), "4.9 million"),
                 (lambda f: f["hits"]["layer"]["t"]["results"][0].update(below_optimum=-0.01), "than the optimum"),
@@ -61,6 +66,30 @@ class Bars(unittest.TestCase):
         missed = replay_runs.missed_bars(better)
         self.assertEqual(len([line for line in missed if "lfu (one pool)" in line]), 3, missed)
         self.assertIn("| closed | 33 % |", replay_report.hit_table(better["hits"], "layer", "t"))
+
+
+class HeldOut(unittest.TestCase):
+    def test_constants_are_chosen_on_the_other_model_alone(self):
+        played = []
+
+        def play(name, settings, sharing):
+            played.append((name, settings, sharing))
+            matches, share, kept, half_after = map(float, settings.split(","))
+            # Each model likes others, and no constant's liking depends on another's.
+            liked = (256, 0.25, 0.99, 10) if name == "gpt-oss-20b" else (16, 1, 0.8, 3)
+            return {size: sum(a == b for a, b in zip((matches, share, kept, half_after), liked)) / 10 for size in (25, 50)}
+
+        found = replay_echo.held_out(play, (25, 50))
+        self.assertEqual(found["settings"], {"intent": "256,0.25,0.99,10", "law": "256,0.25,0.99,10", "summary": "256,0.25,0.99,10",
+                                             "gpt-oss-20b": "16,1,0.8,3"})
+        self.assertEqual(found["hit_rates"]["layer"]["law"], {25: 0, 50: 0})  # what it likes was not asked
+        self.assertEqual({name for name, settings, sharing in played if settings == "256,0.25,0.99,10" and sharing == "global"},
+                         {"intent", "law", "summary"})
+
+    def test_the_table_has_what_was_chosen_beside_the_policys_own(self):
+        table = replay_report.held_out_table(figures())
+        self.assertIn("| t, a share for each layer | 16,0,0.8,1 | ; its own  | 45 %; its own 50 % | ; its own  |", table)
+        self.assertIn("| t, one pool | 16,0,0.8,1 | ; its own  | 42 %; its own 45 % | ; its own  |", table)
 
 
 class Floors(unittest.TestCase):
@@ -104,7 +133,7 @@ class Tables(unittest.TestCase):
         text = replay_report.headline_table(wanted)
         self.assertIn("| t, a share for each layer | none: `echo` is this project's | 50 % | 50 % | 50 % | 40 % | the better of LRU", text)
         self.assertIn("| t, one pool | none: `echo` is this project's | 5 % (missed) | 45 % | 45 % |", text)
-        self.assertIn("by hand, looking at these traces; the floor, on the other traces | "
+        self.assertIn("by hand, looking at these traces (held out below); the floor, on the other traces | "
                       "`troupe replay t.trace --pass 1 --cache-share global --floor 50` |", text)
 
     def test_the_default_policy_is_played_live(self):
