@@ -85,6 +85,8 @@ def keeping(figures):
         decision += f": {'; '.join(pays)}. The defaults without a profile keep none there, and lose that."
     else:
         decision += ", so the defaults keep none; `--shallow` stays for models and links on which somebody measures otherwise."
+    kept = ", ".join(f"{count} at {100 * share:g} %" for share, count in figures["profile_keeps"])
+    decision += f" The profile, which counts misses of an LRU cache, keeps {kept}."
     return (table(["cell", "shallow 0, tokens/s", "shallow 1", "ratio (rounds)", "hits, %", "MiB/token"], rows) + "\n\n" + decision)
 
 

@@ -89,6 +89,7 @@ class Comparison:
         experts = layers * inspected["experts"]
         profile = json.loads(self._packed.profile.read_text(encoding="utf-8"))
         return {"calibration": {"means": means, "layers": profile["forecasts"]},
+                "profile_keeps": [[share["share"], share["best"]] for share in profile["shallow"]],
                 "layers": layers, "experts": experts,
                 "expert_bytes": sum(l["expert_bytes"] for l in inspected["layer_bytes"]) // experts,
                 "in_memory": memory["decode_tokens_per_s"], "layer_ms": 1e3 / memory["decode_tokens_per_s"] / layers,

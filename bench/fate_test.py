@@ -58,7 +58,7 @@ def figures(lost=0.005, prefill=95.0, prompt_nothing=30.0, filled=70.0, pairs=12
         "calibration": {"layers": [{"layer": 1, "gate input": quality, "corrected": [quality] * 3}],
                         "means": {**{place: quality for place in fate_report.PLACES},
                                   **{f"corrected {i}": quality for i in (1, 2, 3)}}},
-        "layers": 8, "experts": 256, "expert_bytes": 6_680_000, "in_memory": 150.0, "layer_ms": 0.8, "rounds": 2,
+        "profile_keeps": [[0.25, 0], [0.5, 1]], "layers": 8, "experts": 256, "expert_bytes": 6_680_000, "in_memory": 150.0, "layer_ms": 0.8, "rounds": 2,
         "system_rounds": 4, "disk_bytes_per_s": 3e9, "too_fast_for_the_disk": [2], "copied_bytes_per_s": 9e9,
         "links": {fate_runs.DISK: {"held": False}, TIER: {"held": True, "wanted": 0.5, "layer_times": layer_times}},
         "decode": {link: {50: decode(**changes)} for link, changes in names.items()},
@@ -145,6 +145,7 @@ class Bars(unittest.TestCase):
         uneven["keeping"][TIER][50]["shallow 1"]["speeds"] = [44.0, 39.0]
         self.assertIn("pays in 1 of 2 cells", fate_report.keeping(uneven))
         self.assertIn("## Keeping a shallow layer", fate_report.tables(uneven))
+        self.assertIn("The profile, which counts misses of an LRU cache, keeps 0 at 25 %, 1 at 50 %.", fate_report.keeping(uneven))
 
     def test_the_line_counts_what_was_missed(self):
         bad = figures(disk={"demand": 11.0})
@@ -171,7 +172,7 @@ class AnsweringTroupe(fake_troupe.FakeTroupe):
     def calibrate(self, arguments):
         quality = {"expected": 0.8, "guessed": 0.9, "similarity": 0.9, "tokens": 9}
         forecasts = [{"layer": layer, "gate input": quality, "corrected": [quality] * 3} for layer in (1, 2)]
-        pathlib.Path(arguments[-1]).write_text(json.dumps({"forecasts": forecasts}))
+        pathlib.Path(arguments[-1]).write_text(json.dumps({"forecasts": forecasts, "shallow": [{"share": 0.5, "best": 0}]}))
         return {**{place: quality for place in fate_report.PLACES}, **{f"corrected {i}": quality for i in (1, 2, 3)}}
 
     def inspect(self, _):
