@@ -6,6 +6,10 @@ class FakeTroupe:
     def __init__(self, *_):
         self.calls, self.disturbed = [], 0
 
+    @property
+    def runs(self):
+        return len(self.calls)
+
     def say(self, what):
         pass
 

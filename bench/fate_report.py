@@ -129,7 +129,7 @@ def _machine(figures):
         taken = ", ".join(f"{link['layer_times']:.2f} (wanted {link['wanted']:g})" for link in figures["links"].values() if link["held"])
         lines.append(f"- Memory is copied at {copied / 1e9:.2f} GB/s; an expert that is held there takes {taken} layer times.")
     lines.append(f"- Systems: the median of {figures['system_rounds']} rounds in turn, each system as many; tables of one cache or one "
-                 f"predictor: of {figures['rounds']}. Runs that others disturbed: {figures['disturbed']}.")
+                 f"predictor: of {figures['rounds']}. Runs that others disturbed: {figures['disturbed']} of {figures['runs']}.")
     return "\n".join(lines)
 
 
@@ -174,7 +174,7 @@ def figures_line(figures, missed):
     cells = fate_bars.below_bars(figures)
     least = min(bar.value for bar in cells if bar.bar == fate_bars.NEVER_BELOW)
     return (f"fate: {shown}; against nothing read ahead at least {least:.3f} (bar {fate_bars.NEVER_BELOW}, {len(cells)} cells); "
-            f"disturbed {figures['disturbed']}; bars missed: {len(missed)}")
+            f"disturbed {figures['disturbed']} of {figures['runs']} runs; bars missed: {len(missed)}")
 
 
 def _drawn(figures):

@@ -101,7 +101,8 @@ class Comparison:
         return self._troupe.record("calibrate", packed.model, "--text", self._calibrated_on, "-o", packed.profile)
 
     def _end(self, figures):
-        return figures | {"prompts_differing": self._prompts_differing, "disturbed": self._troupe.disturbed}
+        return figures | {"prompts_differing": self._prompts_differing, "runs": self._troupe.runs,
+                          "disturbed": self._troupe.disturbed}
 
     @staticmethod
     def _bytes_per_s(figures, layer_times):

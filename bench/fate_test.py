@@ -66,7 +66,7 @@ def figures(lost=0.005, prefill=95.0, prompt_nothing=30.0, filled=70.0, pairs=12
         "same_cache": {link: {50: {"none": decode()["on demand"], "eap": decode()["activation paths"]}} for link in names},
         "keeping": {link: {50: {"shallow 0": decode()["troupe"], "shallow 1": decode(kept)["troupe"]}} for link in names},
         "same_predictor": {"lru, shallow 0": decode()["on demand"]},
-        "prompts_differing": prompts_differing, "disturbed": 0,
+        "prompts_differing": prompts_differing, "runs": 9, "disturbed": 0,
         "pairs": {"share": 0.5, "loss": loss, "all_low": {**loss, "ratio": 1.02}, "prefill": {512: some},
                   "pack": {"high_type": "Q4_K", "low_type": "Q2_K", "matrices_in_fallback_types": 0, "expert_bytes": 4,
                            "low_expert_bytes": 3}}}
@@ -82,7 +82,8 @@ class Bars(unittest.TestCase):
     def test_each_is_missed_by_its_own_figure_and_says_why(self):
         for changes, what in (
                 ({"disk": {"guessed": 0.96}}, "disk: experts guessed before they are asked for: 96.0 %, at least 97.0 %; all asks count: 2.0 %"),
-                ({"disk": {"demand": 11.0}}, "disk: decode over loading on demand without a cache: 3.64x, at least 4.00x; the median of all cells 3.64x; the best of 1 cells"),
+                ({"disk": {"demand": 11.0}}, "disk: decode over loading on demand without a cache: 3.64x, at least 4.00x; the median of all "
+                                             "cells 3.64x; the best of 1 cells"),
                 ({"disk": {"paths": 19.0}}, "disk: decode over activation paths: 2.11x"),
                 ({"tier": {"guessed": 0.96}}, "held in memory: experts guessed"),
                 ({"tier": {"demand": 11.0}}, "held in memory: decode over loading"),
