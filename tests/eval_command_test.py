@@ -56,6 +56,20 @@ class EvalTest(unittest.TestCase):
             self.assertIn(word, done.stderr)
 
 
+class Reference(EvalTest):
+    def test_blocks_of_a_comparison_are_what_its_mean_is_of(self):
+        logits = self.folder / "exact.logits"
+        text = ("--text", PROSE, "--tokens", 300, "--window", 100)
+        self.ok(*text, "--logits", logits)
+        found = self.record(*text, "--reference", logits, "--slots", 64, "--predict", "none", "--substitute", "drop")
+        blocks = found["kl_blocks"]
+        self.assertEqual((len(blocks), sum(tokens for tokens, _ in blocks)), (found["blocks"], found["tokens"]))
+        self.assertGreater(found["mean_kl"], 0)
+        self.assertAlmostEqual(sum(tokens * kl for tokens, kl in blocks) / found["tokens"], found["mean_kl"])
+        same = self.record(*text, "--reference", logits)
+        self.assertEqual({kl for _, kl in same["kl_blocks"]}, {0})
+
+
 class Tasks(EvalTest):
     def test_counts_what_is_right_with_an_interval(self):
         record = self.record("--tasks", self.tasks)

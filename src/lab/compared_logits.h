@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "lab/intervals.h"
 
@@ -14,6 +15,7 @@ namespace troupe {
 // there are less than eight.
 struct Comparison {
   Interval kl;  // of the reference's distribution to this one's, in nats
+  std::vector<BlockMean::Block> kl_blocks;  // for who compares two such comparisons
   double worst_kl = 0;
   Interval perplexity_ratio;  // this one's to the reference's: exp of the mean difference
   Interval top1_agreement;    // share of tokens on which both find the same token most likely

@@ -31,7 +31,7 @@ void BlockMean::Add(double x) {
 void BlockMean::EndBlock() {
   if (block_count_ == 0) return;
   const auto n = static_cast<double>(block_count_);
-  ++blocks_;
+  ended_.push_back({.count = block_count_, .mean = block_sum_ / n});
   count_ += block_count_;
   sum_ += block_sum_;
   squared_sums_ += block_sum_ * block_sum_;
@@ -46,14 +46,20 @@ Interval BlockMean::Get() const {
   ended.EndBlock();
   if (ended.count_ == 0) return Unknown(0);
   const auto n = static_cast<double>(ended.count_);
-  const auto blocks = static_cast<double>(ended.blocks_);
+  const auto blocks = static_cast<double>(ended.ended_.size());
   const double mean = ended.sum_ / n;
-  if (ended.blocks_ < 2) return Unknown(mean);
+  if (ended.ended_.size() < 2) return Unknown(mean);
   // Rounding may leave a hair below zero where all blocks are equal.
   const double squares = std::max(0.0, ended.squared_sums_ - 2 * mean * ended.sums_by_counts_ +
                                            mean * mean * ended.squared_counts_);
   const double error = std::sqrt(blocks / (blocks - 1) * squares) / n;
-  return Around(mean, StudentT975(ended.blocks_ - 1) * error);
+  return Around(mean, StudentT975(ended.ended_.size() - 1) * error);
+}
+
+std::vector<BlockMean::Block> BlockMean::Blocks() const {
+  BlockMean ended = *this;
+  ended.EndBlock();
+  return ended.ended_;
 }
 
 std::size_t BlockLength(std::size_t count, std::size_t run) {

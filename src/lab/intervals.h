@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace troupe {
 
@@ -23,6 +24,13 @@ struct Interval {
 // pieces of one window less so.
 class BlockMean {
  public:
+  struct Block {
+    std::size_t count = 0;
+    double mean = 0;
+
+    bool operator==(const Block&) const = default;
+  };
+
   // A block ends after `length` numbers, and wherever EndBlock says.
   explicit BlockMean(std::size_t length);
 
@@ -31,14 +39,16 @@ class BlockMean {
 
   Interval Get() const;
   std::size_t count() const { return count_ + block_count_; }
-  std::size_t blocks() const { return blocks_ + (block_count_ > 0 ? 1 : 0); }
+  std::size_t blocks() const { return ended_.size() + (block_count_ > 0 ? 1 : 0); }
+  std::vector<Block> Blocks() const;  // with the one under way: two series are compared by them
 
  private:
   std::size_t length_;
   double block_sum_ = 0;
   std::size_t block_count_ = 0;  // numbers of the block under way
   // Of the blocks that have ended: enough for the sum of (sum - count * mean)^2 over them.
-  std::size_t blocks_ = 0, count_ = 0;
+  std::vector<Block> ended_;
+  std::size_t count_ = 0;
   double sum_ = 0, squared_sums_ = 0, sums_by_counts_ = 0, squared_counts_ = 0;
 };
 

@@ -33,6 +33,7 @@ TEST(BlockMean, IsAsWorkedByHandForBlocksOfDifferentLength) {
   EXPECT_EQ(mean.count(), 4u);
   EXPECT_DOUBLE_EQ(mean.Get().mean, 2.75);
   EXPECT_NEAR(mean.Get().most, 2.75 + 12.706204736 * 1.125, 1e-7);
+  EXPECT_EQ(mean.Blocks(), (std::vector<BlockMean::Block>{{3, 2}, {1, 5}}));
 }
 
 TEST(BlockMean, BlocksEndWhereTheyAreToldTo) {

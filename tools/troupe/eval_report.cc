@@ -52,6 +52,11 @@ void AddEvaluation(Json& record, const Evaluation& e) {
   record["pass_s"] = e.pass_seconds;
   if (!e.comparison) return;
   AddInterval(record, "mean_kl", e.comparison->kl);
+  Json blocks = Json::Array();
+  for (const BlockMean::Block& block : e.comparison->kl_blocks) {
+    blocks.push_back(Json::Array({block.count, block.mean}));
+  }
+  record["kl_blocks"] = std::move(blocks);
   record["worst_kl"] = e.comparison->worst_kl;
   AddInterval(record, "perplexity_ratio", e.comparison->perplexity_ratio);
   AddInterval(record, "top1_agreement", e.comparison->top1_agreement);
