@@ -1,5 +1,6 @@
 """The model and the questions of bench/answers, and its runs in which answers are given and scored (`troupe eval --tasks`). A row
-is a way; its figures are, by exercise, which questions it answered rightly.
+is a way; its figures are, by exercise, which questions it answered rightly. The cache begins with the experts that the text
+of the calibration used most: else a chain that answers any miss would load next to nothing, and less would be in memory than it says.
 """
 import json
 import pathlib
@@ -17,6 +18,9 @@ TASKS = ROOT / "models/exercises"
 TEXT_SEED, TEXT_CHARACTERS = 20, 8000  # of each exercise, of what is calibrated on: no text of the training, and nothing held out
 RESIDENT = (50, 25)  # % of the experts
 LOW = "Q4_0"
+FILLED = ["--fill", "on"]
+# What --quality is measured with has to be what its answers are given with.
+QUALITY_MEASURED = ["--shares", "50", "--quality-tokens", 4096, "--quality-window", 128, "--predict", "none", *FILLED]
 
 ALPHAS, RHOS, SHARES = (0.2, 0.4, 0.6, 1), (1, 2, 4), (0.25, 0.5, 1)
 # Where answers are given, by their flags.
@@ -40,7 +44,7 @@ ONCE = {
     "gate of groups": ["--gate", "groups"],
 }
 GENERATED = ("smoe, alpha 0.4", "smoe, alpha 1", "bias 0.4", "buddies, all gates, rho 2", "buddies, open, rho 1",
-             "buddies, open, rho 4", "random, rho 4", "drop, rho 1", "drop, rho 4", "drop, share 0.3", "low-bit")
+             "buddies, open, rho 4", "random, rho 1", "random, rho 4", "drop, rho 1", "drop, rho 4", "drop, share 0.3", "low-bit")
 QUALITIES = ("balanced", "fast")
 
 
@@ -99,7 +103,8 @@ class Answers:
 
     def _scored(self, items, *flags):
         files = [TASKS / f"{name}.jsonl" for name in self.names]
-        record = self._troupe.record("eval", self.model, "--tasks", *files, "--items", items, "--threads", 1, "--predict", "none", *flags)
+        record = self._troupe.record("eval", self.model, "--tasks", *files, "--items", items, "--threads", 1, "--predict", "none",
+                                      *FILLED, *flags)
         changed = {key: record.get(key, 0) for key in ("substituted", "dropped", "low_assignments")}
         return {"right": {name: [answer["right"] for answer in task["answers"]] for name, task in zip(self.names, record["tasks"])},
                 **changed, "grouped": record.get("grouped", 0), "chain": record["substitution"],
@@ -119,8 +124,7 @@ class Answers:
         for name, flags in ONCE.items():
             rows["50"][name] = self._scored(items, *half, *flags)
         self.say("the curve of --quality")
-        self._troupe.record("calibrate", self.model, "--text", self.text, "--measure-quality", "--shares", "50",
-                            "--quality-tokens", 1024, "--quality-window", 128)
+        self._troupe.record("calibrate", self.model, "--text", self.text, "--measure-quality", *QUALITY_MEASURED)
         for quality in QUALITIES:
             rows["50"][f"--quality {quality}"] = self._scored(items, *half, "--quality", quality)
         return {"chance": {name: chance(name) for name in self.names}, "rows": rows}

@@ -53,7 +53,7 @@ def loop(bench, items):
         bench.say(f"generating, {name}")
         chain = ["--substitute", answers_runs.CHAINS[name]] if name != "exact" else []
         node = Node(Loopback(1), 0, bench.binary, bench.model, ["--ctx", 128, "--threads", 1, "--slots", bench.slots(50),
-                                                                "--predict", "none", *chain])
+                                                                "--predict", "none", *answers_runs.FILLED, *chain])
         try:
             before = node.metrics()
             right = {exercise: [answers_runs.is_answer(_complete(node, given, len(answer.split())), answer)
