@@ -92,6 +92,19 @@ class PlaceAndSimulate(unittest.TestCase):
         slow = self.run_json("simulate", SCENARIO, "--set", "/links/bytes_per_s=20e6")
         self.assertGreater(slow["latency"]["mean_s"], first["latency"]["mean_s"])
 
+    def test_a_migration_is_adopted_where_it_pays_and_takes_what_it_is_said_to_take(self):
+        self.assertEqual(self.run_json("simulate", SCENARIO, "--set", "/migration=null")["migrations"], [])
+        beside = self.run_json("simulate", SCENARIO)["migrations"]
+        links = self.run_json("simulate", SCENARIO, "--set", '/migration/loads="links"')["migrations"]
+        for migrations in (beside, links):
+            self.assertGreater(len(migrations), 1)
+            for one in migrations:
+                self.assertEqual(one["adopted"], one["cost_after_s"] + one["migration_s"] < one["cost_now_s"])
+            adopted = [one for one in migrations if one["adopted"] and one["loads"] > 0]
+            self.assertGreater(len(adopted), 0)
+            self.assertTrue(all(one["finished_s"] > one["at_s"] and one["loading_s"] > 0 for one in adopted))
+            self.assertEqual(any(one["fetching_s"] > 0 for one in adopted), migrations is links)
+
     def test_methods_are_compared_and_plotted(self):
         record = self.run_json("simulate", SCENARIO, "--method", "all")
         methods = {one["method"]: one["latency"]["mean_s"] for one in record["methods"]}

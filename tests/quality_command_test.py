@@ -72,6 +72,18 @@ class Buddies(QualityCommandTest):
         self.assertEqual(buddies["substitutions"], buddies["substituted"])
         self.assertLess(buddies["expert_misses"], exact["expert_misses"])
 
+    def test_each_gate_that_is_closed_leaves_every_answer_exact(self):
+        self.record("calibrate", "--text", TEXT, "--tokens", 600)
+        exact = self.run_record()
+        opened = self.run_record("--substitute", "buddies:tau=-1:gamma=2:beta=2:rho=2")
+        self.assertGreater(opened["substituted"], 0)
+        for closed, counter in (("tau=1:gamma=2:beta=2:rho=2", "tau_closed"), ("tau=-1:gamma=0:beta=2:rho=2", "gamma_closed"),
+                                ("tau=-1:gamma=2:beta=0:rho=2", "beta_closed"), ("tau=-1:gamma=2:beta=2:rho=0", "rho_closed")):
+            found = self.run_record("--substitute", f"buddies:{closed}")
+            (counts,) = (link["counts"] for link in found["substitution_links"])
+            self.assertEqual((found["token_ids"], found["substituted"]), (exact["token_ids"], 0), closed)
+            self.assertEqual([name for name in ("tau_closed", "gamma_closed", "beta_closed", "rho_closed") if counts[name] > 0], [counter])
+
     def test_are_learned_from_a_recorded_run_as_well(self):
         trace = self.folder / "run.trace"
         run = self.run_record("--ignore-eos", "--speculate", "off", "--trace", trace)
@@ -108,6 +120,30 @@ class Buddies(QualityCommandTest):
         few = self.record("calibrate", "--text", TEXT, "--tokens", 600, "--most-buddies", 2)
         self.assertLessEqual(few["mean_buddies"], 2)
         self.assertLess(few["mean_coverage"], 0.95)
+
+
+class Router(QualityCommandTest):
+    def test_replaces_of_what_is_missing_those_of_low_score_alone(self):
+        found = self.run_record("--substitute", "smoe:alpha=0.4")
+        (counts,) = (link["counts"] for link in found["substitution_links"])
+        self.assertGreater(counts["top_score"], 0)
+        self.assertGreater(counts["low_score"], counts["low_score_missing"])
+        self.assertGreater(counts["low_score_missing"], 0)
+        self.assertGreater(counts["substituted"], 0)
+        self.assertEqual(counts["substituted"] + counts["none_near"], counts["low_score_missing"])
+        none = self.run_record("--substitute", "smoe:alpha=0")
+        self.assertEqual(none["substitution_links"][0]["counts"]["low_score_missing"], 0)
+        self.assertEqual(none["token_ids"], self.run_record()["token_ids"])
+
+    def test_reads_ahead_by_its_own_look_ahead_what_it_would_not_replace(self):
+        lossy = self.run_record("--ungoverned", "--substitute", "smoe:alpha=0.4", predict="smoe")
+        self.assertEqual(lossy["predictor"], "smoe")
+        self.assertGreater(lossy["experts_left_out"], 0)
+        self.assertGreater(lossy["experts_guessed"], 0)
+        exact = self.run_record("--ungoverned", predict="smoe")
+        self.assertEqual(exact["experts_left_out"], 0)
+        self.assertGreater(exact["experts_guessed"], lossy["experts_guessed"])
+        self.assertEqual(exact["token_ids"], self.run_record()["token_ids"])
 
 
 class Quality(QualityCommandTest):

@@ -135,6 +135,12 @@ TEST(UsualChains, NameOthersOnlyWhereSomebodyMay) {
   EXPECT_TRUE(named);
 }
 
+TEST(UsualChains, LeaveBuddiesOut) {
+  for (const ChainFamily& family : UsualChains(true)) {
+    for (const std::string& chain : family) EXPECT_FALSE(NeedsBuddies(chain)) << chain;
+  }
+}
+
 TEST_F(QualityMeasurement, WhereEveryExpertIsInMemoryThereIsNothingToMeasure) {
   slots_ *= 2;
   EXPECT_THAT(Measure().status().message(), HasSubstr("every expert is in memory"));
