@@ -8,10 +8,12 @@ that they are held to, at the same rate (substitution_rivals.py). What is made o
 """
 import itertools
 import math
+import os
 import pathlib
 import shutil
 import statistics
 
+import disk_speed
 import measured_run
 import offload_runs
 import substitution_rivals
@@ -136,7 +138,8 @@ class Comparison:
         shutil.copy(TINY, self._tiny)
         for model in (self._tiny, self._model):
             self._troupe.record("calibrate", model, "--text", TEXT)
-        figures = {"layers": layers, "experts": experts, "top_k": inspected["experts_per_token"],
+        figures = {"layers": layers, "experts": experts, "top_k": inspected["experts_per_token"], "processors": os.cpu_count(),
+                   "disk_bytes_per_s": disk_speed.sequential_bytes_per_s(self._container, 1 << 30),
                    "batches": {batch: self._batch(batch) for batch in
                                (BATCHES[:1] if self._quick else BATCHES)}}
         figures["balance"] = self._balance(figures["batches"][BATCHES[0]]["chosen"])

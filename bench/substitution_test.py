@@ -1,5 +1,6 @@
 """That bench/substitution's bars can be missed, each by its own figure, that settings are chosen on other text than is
 reported, and that controls are brought to the rate of the buddies that they are held to."""
+import json
 import math
 import pathlib
 import tempfile
@@ -11,6 +12,7 @@ import paired_blocks
 import substitution_report
 import substitution_rivals
 import substitution_runs
+import substitution_section
 
 OPEN, GATED = substitution_runs.OPEN_BUDDIES[0], substitution_runs.GATED_BUDDIES
 
@@ -33,7 +35,7 @@ def figures(smoe=60.0, loss=0.008, hits=0.85, deciding=0.002, buddies_kl=0.01, b
     systems = {"exact": row(40.0), "exact, scores": row(38.0), "exact, next gate only": row(35.0), "exact, nothing read ahead": row(30.0),
                "smoe 0.3": row(smoe, loss, 0.005, hits, 6.0, 2.0, deciding), "smoe 0.6": row(90.0, 0.02, 0.03),
                "base": row(20.0), "CE": row(25.0), "CE+CR": row(50.0), "CE+CR+look-ahead": row(52.0), "CE+CR+top scores": row(48.0),
-               "echo, nothing ahead": row(55.0),
+               "echo, nothing ahead": row(55.0), "bias 0.1": row(58.0, kl=0.006), "bias 0.2": row(70.0, kl=0.02),
                OPEN: row(80.0, 0.004, 0.03, replaced=1.0, read=7.5),
                GATED: row(buddies_speed, 0.004, buddies_kl, replaced=1.0, read=buddies_read)}
     rivals = {name: {rival: {"chain": f"{rival}:rho=2:most-share=0.5", "rate": systems[name]["replaced_there"], "matched": matched,
@@ -43,7 +45,7 @@ def figures(smoe=60.0, loss=0.008, hits=0.85, deciding=0.002, buddies_kl=0.01, b
     balance = {"none": {"exact": 33.0, "smoe:alpha=0.3": 44.0}, "as fast as the link": {"exact": 55.0, "smoe:alpha=0.3": 55.0}}
     budgets = {budget: {"cached": {"exact": 0.8, "chosen": chosen}, "tokens_per_s": {"exact": 40.0, "chosen": speed}}
                for budget, chosen, speed in (("75", 0.9, 80.0), ("50", 0.85, 60.0), ("37.5", cached, None))}
-    return {"experts": 256, "disturbed": 0, "balance": balance,
+    return {"experts": 256, "disturbed": 0, "processors": 2, "disk_bytes_per_s": 3.5e9, "balance": balance,
             "batches": {1: {"chosen": "smoe 0.3", "chosen_loss_there": 0.004, "systems": systems, "rivals": rivals, "budgets": budgets,
                             "buddies": {OPEN: substitution_runs.OPEN_BUDDIES[1],
                                         GATED: "buddies:tau=layers:gamma=0.2:beta=0.75:rho=2"}}}}
@@ -139,6 +141,31 @@ class Tables(unittest.TestCase):
         self.assertIn("| a second lane as fast as the link (BA), in a replay | 20.0 % | 34 % |", table)
         self.assertIn("| buddies with all gates: bytes, of exact's | 75 % | about 80 % |", table)
 
+    def test_the_section_says_what_the_figures_say(self):
+        both = figures()
+        both["batches"][3] = figures(buddies_kl=0.0205, smoe=45.0)["batches"][1]
+        text = substitution_section.section(json.loads(json.dumps(both)), "substitution")
+        for words in ("on 2 processors and a disk of 3.5 GB/s", "Bars that are missed:\n\n- batch 3: smoe 0.3 saves 11.1 %",
+                      "token by token 33.3 % (bar 24) at alpha 0.3, for a loss of at most 0.80 %",
+                      "At the paper's alpha of 0.3 it saves token by token 33.3 %, above the bar of 24; three tokens at a time 11.1 %, below the bar of 35.",
+                      "bias 0.1 saves 31.0 % at a KL of 0.0060, the router 33.3 % at 0.0050",
+                      "token by token: they beat random, best live score, zero fill, zero fill renormalised, smaller top-k.\n",
+                      "three tokens at a time: they beat best live score, zero fill, zero fill renormalised, smaller top-k; they lose to random.\n",
+                      "Where buddies do not beat every control", "1.12 times the tokens/s of exact and 75 % of its bytes", "off the engine's by +10 % for exact, -20 % for smoe:alpha=0.3",
+                      "](substitution/time-1.svg)", "](substitution/loss-3.svg)", "    batch 3; 'A' is smoe 0.3"):
+            self.assertIn(words, text)
+        self.assertEqual(text.count("(BA), in a replay |"), 1)
+        self.assertIn("Every bar holds.", substitution_section.section(figures()))
+        self.assertNotIn(".svg", substitution_section.section(figures()))
+
+    def test_the_section_takes_its_place_in_the_report(self):
+        begin, end = substitution_section.BEGIN, substitution_section.END
+        self.assertEqual(substitution_section.put_into(f"a\n{begin}\nold\n{end}\nb\n", "new"), f"a\n{begin}\n\nnew\n\n{end}\nb\n")
+        with self.assertRaises(ValueError):
+            substitution_section.put_into(f"a {end} b {begin}", "new")
+        report = (substitution_runs.ROOT / "docs/reports/substitution.md").read_text(encoding="utf-8")
+        self.assertIn("new", substitution_section.put_into(report, "new"))
+
     def test_a_difference_is_paired_by_blocks(self):
         mean, least, most = paired_blocks.difference([[2, 1.0], [2, 5.0], [2, 0.0]], [[2, 0.0], [2, 0.0], [2, 0.0]])
         self.assertAlmostEqual(mean, 2)
@@ -182,6 +209,7 @@ class Runs(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             with mock.patch("measured_run.Troupe", AnsweringTroupe), \
+                 mock.patch("disk_speed.sequential_bytes_per_s", lambda *_: 3.5e9), \
                  mock.patch("offload_runs.make_model", lambda *_: (folder / "m.gguf", folder / "m.experts")):
                 comparison = substitution_runs.Comparison("troupe", folder, quick)
                 return comparison.measure(), comparison._troupe.calls
@@ -209,6 +237,8 @@ class Runs(unittest.TestCase):
                     self.assertTrue(all(rival["matched"] for rival in rivals.values()), rivals)
             substitution_report.tables(found)
             substitution_report.figures_line(found, substitution_report.missed_bars(found))
+            if not quick:
+                substitution_section.section(found)
 
     def test_every_run_but_the_recorded_one_begins_with_a_full_cache(self):
         for quick in (True, False):
