@@ -88,7 +88,7 @@ def section(figures, pictures=None):
         lines += [f"![{what}, {WORDS[batch]}]({pictures}/{name}-{batch}.svg)" for batch in _batches(figures)
                   for name, what in (("time", "time saved over alpha"), ("loss", "perplexity lost at most over alpha"))] + [""]
     without_papers = tables(figures).removesuffix(papers_table(figures)).rstrip("\n")
-    return "\n".join([*lines, textwrap.indent(without_papers, "    ", lambda line: True)])
+    return "\n".join(line.rstrip() for line in [*lines, *textwrap.indent(without_papers, "    ").splitlines()])
 
 
 def put_into(text, new):

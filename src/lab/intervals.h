@@ -46,8 +46,8 @@ class BlockMean {
   std::size_t length_;
   double block_sum_ = 0;
   std::size_t block_count_ = 0;  // numbers of the block under way
-  // Of the blocks that have ended: enough for the sum of (sum - count * mean)^2 over them.
   std::vector<Block> ended_;
+  // Of these: enough for the sum of (sum - count * mean)^2 over them.
   std::size_t count_ = 0;
   double sum_ = 0, squared_sums_ = 0, sums_by_counts_ = 0, squared_counts_ = 0;
 };
