@@ -15,7 +15,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
 
 class Sweep {
  public:
@@ -137,6 +137,7 @@ class Sweep {
         {"shallow", offload.shallow_layers ? Json(*offload.shallow_layers) : Json()},
         {"predict", offload.predictor},
         {"governed", offload.prefetch.governed},
+        {"fill", offload.fill != FillCache::kNo},
         {"container", container_},
         {"profile", profile},
         {"buddies", buddies},

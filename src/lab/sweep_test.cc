@@ -148,6 +148,8 @@ TEST_F(SweepOfASmallModel, RefusesPointsThatWereReadInAnotherWay) {
               HasSubstr("line 1: link \"unlimited\", expected \""));
   EXPECT_THAT(refusal([](EngineOptions& e) { e.offload.prefetch.governed = false; }),
               HasSubstr("line 1: governed true, expected false"));
+  EXPECT_THAT(refusal([](EngineOptions& e) { e.offload.fill = FillCache::kYes; }),
+              HasSubstr("line 1: fill false, expected true"));
   EXPECT_THAT(refusal([](EngineOptions& e) { e.offload.shallow_layers = 1; }),
               HasSubstr("line 1: shallow null, expected 1"));
   // What lies under a name counts, not the name.
