@@ -1,51 +1,19 @@
 """Makes docs/reports/placement.md and its plots of what bench/placement measured.
 
-Every figure in the text comes from the measurements; the paper's are written here, beside them.
+Every figure in the text comes from the measurements; placement_claims.py has the sentences that say what follows from them,
+placement_text.py the rest of the words, placement_names.py the paper's figures.
 """
+import placement_claims
 import placement_runs
 import placement_svg
-
-NAMES = {"uniform": "Uniform", "redundance": "Redundance", "smartmoe": "SmartMoE", "eplb": "EPLB",
-         "dancemoe": "DanceMoE", "optimum": "optimum of Eq. 2", "latency": "latency search (ours)"}
-# Table II of the paper: server 1, 2, 3 and the average, in seconds.
-PAPER = {
-    "testbed-deepseek.json": {"uniform": (48.55, 17.28, 9.43, 21.66),
-                              "redundance": (25.88, 13.77, 4.79, 13.08),
-                              "smartmoe": (40.28, 16.43, 9.51, 19.39),
-                              "eplb": (23.93, 7.08, 3.12, 9.56),
-                              "dancemoe": (14.67, 5.85, 2.49, 6.63)},
-    "testbed-deepseek-rotated.json": {"uniform": (24.85, 30.63, 36.48, 30.65),
-                                      "redundance": (15.96, 24.76, 12.36, 17.70),
-                                      "smartmoe": (23.68, 30.41, 35.21, 29.77),
-                                      "eplb": (16.36, 19.07, 9.35, 14.93),
-                                      "dancemoe": (13.96, 16.72, 9.20, 13.29)},
-    "testbed-mixtral.json": {"uniform": (6.44, 6.04, 3.44, 5.08),
-                             "redundance": (5.96, 6.16, 3.07, 4.85),
-                             "smartmoe": (3.76, 1.59, 2.03, 2.30),
-                             "eplb": (3.60, 1.53, 1.82, 2.16),
-                             "dancemoe": (3.52, 1.57, 1.67, 2.09)},
-    "testbed-mixtral-rotated.json": {"uniform": (9.20, 10.26, 13.31, 10.92),
-                                     "redundance": (8.28, 10.32, 11.08, 9.90),
-                                     "smartmoe": (9.82, 11.89, 13.84, 11.85),
-                                     "eplb": (8.69, 9.52, 9.89, 9.36),
-                                     "dancemoe": (8.30, 9.80, 9.41, 9.17)},
-}
-TITLES = {"testbed-deepseek.json": "DeepSeek-V2-Lite, a task a server, Poisson 10 s (paper: BigBench)",
-          "testbed-deepseek-rotated.json":
-              "DeepSeek-V2-Lite, tasks rotated, longer answers, Poisson 20 s (paper: MultiData)",
-          "testbed-mixtral.json": "Mixtral-8x7B, a subject a server, Poisson 10 s (paper: BigBench)",
-          "testbed-mixtral-rotated.json":
-              "Mixtral-8x7B, subjects rotated, longer answers, Poisson 20 s (paper: MultiData)"}
-MAIN = "testbed-deepseek.json"
+from placement_names import MAIN, MIGRATION_NAMES, NAMES, PAPER, PAPER_SERVINGS, SERVING_NAMES, TITLES, change
+from placement_runs import local_ratio
+from placement_text import TEXT
 
 
 def table(head, rows):
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
-
-
-def change(new, old):
-    return f"{100 * (new / old - 1):+.1f} %"
 
 
 def comparison_table(scenario, runs):
@@ -63,27 +31,31 @@ def comparison_table(scenario, runs):
 
 
 def held_out_table(figures):
-    """Local shares and latencies with and without having seen the prompts that are served."""
+    """Latencies and local shares of the same prompts, placed by others and by themselves."""
     rows = [[NAMES[m], f"{run['latency_s']:.2f}", f"{seen['latency_s']:.2f}", change(run["latency_s"], seen["latency_s"]),
              f"{100 * run['local_ratio']:.1f} %", f"{100 * seen['local_ratio']:.1f} %"]
             for (m, run), seen in zip(figures["comparison"][MAIN].items(), figures["in_sample"].values())]
-    return table(["method", "mean, s", "placed by what is served", "held out to that", "local", "placed by what is served"], rows)
+    return table(["method", "placed by others: mean, s", "by what is served", "others to that", "local", "by what is served"], rows)
 
 
 def costs_table(figures):
     """Methods by the costs that are assumed of a GPU and by those measured on this engine."""
-    gpu, engine = figures["comparison"][MAIN], figures["cpu"]
-    return table(["method", "assumed GPU: mean, s", "to EPLB", "this engine, measured: mean, s", "to EPLB", "p95, s", "local"],
-                 [[NAMES[m], f"{gpu[m]['latency_s']:.2f}", change(gpu[m]["latency_s"], gpu["eplb"]["latency_s"]),
-                   f"{engine[m]['latency_s']:.2f}", change(engine[m]["latency_s"], engine["eplb"]["latency_s"]),
-                   f"{engine[m]['p95_s']:.1f}", f"{100 * engine[m]['local_ratio']:.1f} %"] for m in gpu])
+    def to_eplb(runs, method):
+        return [f"{runs[method]['latency_s']:.2f}", change(runs[method]["latency_s"], runs["eplb"]["latency_s"])]
+    gpu, engine, dearer = figures["comparison"][MAIN], figures["cpu"], figures["cpu_dearer_calls"]
+    return table(["method", "assumed GPU, fp16, a prompt every 10 s: mean, s", "to EPLB",
+                  "this engine's processors, Q4_0, every 60 s: mean, s", "to EPLB", "p95, s", "local",
+                  "the same, dearer calls: mean, s", "to EPLB"],
+                 [[NAMES[m], *to_eplb(gpu, m), *to_eplb(engine, m), f"{engine[m]['p95_s']:.1f}",
+                   f"{100 * engine[m]['local_ratio']:.1f} %", *to_eplb(dearer, m)] for m in gpu])
 
 
-def gaps_table(gaps):
-    return table(["method", "remote calls/s (Eq. 2)", "above the optimum", "stated: at most",
-                  "local", "estimated pass (our objective)"],
+def gaps_table(gaps, stating):
+    return table(["method", "remote calls/s (Eq. 2)", "above the optimum", "stated: at most", "with tasks rotated, which stated it",
+                  "at most there", "local", "estimated pass (our objective)"],
                  [[NAMES[m], f"{g['remote_calls']:.0f}", f"{g['gap_percent']:+.2f} %",
-                   f"{placement_runs.STATED_GAPS[m]:g} %", f"{100 * g['local_ratio']:.1f} %",
+                   f"{placement_runs.STATED_GAPS[m]:g} %", f"{stating[m]['gap_percent']:+.2f} %",
+                   f"{placement_runs.STATING_GAPS[m]:g} %", f"{100 * g['local_ratio']:.1f} %",
                    f"{1e3 * g['estimate_s']:.0f} ms"] for m, g in gaps.items()])
 
 
@@ -111,16 +83,17 @@ def tables(figures):
     for scenario, runs in figures["comparison"].items():
         parts += [TITLES[scenario], comparison_table(scenario, runs), ""]
     parts += [held_out_table(figures), "", costs_table(figures), ""]
-    return "\n".join(parts + [gaps_table(figures["gaps"]), "", placing_table(figures["placing"]), "",
+    return "\n".join(parts + [gaps_table(figures["gaps"], figures["stating_gaps"]), "", placing_table(figures["placing"]), "",
                               speed_table(figures)])
 
 
 def figures_line(figures, missed):
     runs = figures["comparison"][MAIN]
     large = figures["placing"]["256x58x256"]
-    cpu = figures["cpu"]
+    cpu, dearer = figures["cpu"], figures["cpu_dearer_calls"]
     return (f"placement: dancemoe/eplb {runs['dancemoe']['latency_s'] / runs['eplb']['latency_s']:.3f}"
-            f" (measured costs {cpu['dancemoe']['latency_s'] / cpu['eplb']['latency_s']:.3f})"
+            f" (measured costs {cpu['dancemoe']['latency_s'] / cpu['eplb']['latency_s']:.3f}, with dearer calls "
+            f"{dearer['dancemoe']['latency_s'] / dearer['eplb']['latency_s']:.3f})"
             f" latency/dancemoe {runs['latency']['latency_s'] / runs['dancemoe']['latency_s']:.3f}"
             f" dancemoe_gap_percent {figures['gaps']['dancemoe']['gap_percent']:.2f}"
             f" slowest_4x26x64_ms {max(figures['placing']['4x26x64'].values()):.1f}"
@@ -130,7 +103,7 @@ def figures_line(figures, missed):
 
 
 def timeline_plot(timeline):
-    """Means over 5 minutes: a minute has too few prompts, and no mean spans a migration."""
+    """Means over 5 minutes: a minute has too few prompts, and migrations begin between two means."""
     series = {}
     for method, run in timeline.items():
         points, samples = [], run["timeline"]
@@ -141,13 +114,6 @@ def timeline_plot(timeline):
         series[NAMES[method]] = points
     return placement_svg.lines("Local computation over time (Fig. 6)", "minutes", "local ratio",
                                series, 0, [(5, "first migration")])
-
-
-def local_ratio(run, from_s, until_s):
-    """Of a time: the mean over its minutes."""
-    ratios = [s["local_ratio"] for s in run["timeline"]
-              if from_s <= s["from_s"] < until_s and "local_ratio" in s]
-    return sum(ratios) / len(ratios)
 
 
 def timeline_table(timeline):
@@ -164,7 +130,7 @@ def timeline_table(timeline):
 def migration_plots(migration):
     ratio, latency = {}, {}
     for name, run in migration.items():
-        ratio[f"{name} migration"], latency[f"{name} migration"] = [], []
+        ratio[name], latency[name] = [], []
         samples = run["timeline"]
         for first in range(0, len(samples) - 4, 5):
             part = samples[first:first + 5]
@@ -172,11 +138,11 @@ def migration_plots(migration):
             ratios = [s["local_ratio"] for s in part if "local_ratio" in s]
             answered = sum(s["answered"] for s in part)
             if ratios:
-                ratio[f"{name} migration"].append((middle, sum(ratios) / len(ratios)))
+                ratio[name].append((middle, sum(ratios) / len(ratios)))
             if answered:
                 seconds = sum(s["latency_mean_s"] * s["answered"] for s in part if s["answered"])
-                latency[f"{name} migration"].append((middle, seconds / answered))
-    marks = [(4000 / 60, "tasks change")]
+                latency[name].append((middle, seconds / answered))
+    marks = [(placement_runs.TASKS_CHANGE_S / 60, "tasks change")]
     return (placement_svg.lines("Local computation (Fig. 7a)", "minutes", "local ratio", ratio, 0,
                                 marks),
             placement_svg.lines("Latency (Fig. 7b)", "minutes", "mean latency, s", latency, 0, marks))
@@ -217,10 +183,8 @@ def migration_text(migration):
 
 def migration_costs_table(migration):
     without = migration["without"]["latency"]["mean_s"]
-    what = {"with": "over links and into devices that serve", "with, devices wait": "from each host's memory, devices wait",
-            "with, loads beside": "from each host's memory, beside serving (as before)", "without": "no migration"}
-    return table(["experts come", "mean, s", "to no migration", "migrations"],
-                 [[what[name], f"{run['latency']['mean_s']:.2f}", change(run["latency"]["mean_s"], without),
+    return table(["how, and in the plots", "mean, s", "to none", "migrations"],
+                 [[f"{MIGRATION_NAMES[name]} (`{name}`)", f"{run['latency']['mean_s']:.2f}", change(run["latency"]["mean_s"], without),
                    str(sum(m["adopted"] for m in run["migrations"]))] for name, run in migration.items()])
 
 
@@ -245,25 +209,16 @@ def bandwidth_table(bandwidth):
     return table(["GPUs", "method", *(f"{m} Mbps" for m in mbps), "100 to 1000"], rows)
 
 
-SERVING_NAMES = {"alone": "each server alone, offloading (MoE-Infinity)",
-                 "redirected": "the same, prompts redirected to idle servers",
-                 "naive": "naive collaboration (Uniform)", "dancemoe": "DanceMoE",
-                 "latency": "latency search (ours)"}
-# Table I: Mixtral-8x7B.
-PAPER_SERVINGS = {"alone": "9.14 / 4.77 / 3.18 / 5.19", "redirected": "8.60 / 4.77 / 3.10 / 5.03",
-                  "naive": "4.96 / 4.34 / 3.40 / 4.11"}
-
-
 def servings_table(servings):
     rows = []
     for scenario, speeds in servings.items():
         model = "Mixtral-8x7B" if "mixtral" in scenario else "DeepSeek-V2-Lite"
         for gbps, runs in speeds.items():
             for name, run in runs.items():
-                paper = PAPER_SERVINGS.get(name, "-") if model[0] == "M" and gbps == 0.5 else "-"
+                paper = PAPER_SERVINGS.get(name) if model[0] == "M" and gbps == 0.5 else None
                 rows.append([model, f"{gbps:g} Gbps", SERVING_NAMES[name],
                              *(f"{s:.2f}" for s in run["servers_s"]), f"**{run['latency_s']:.2f}**",
-                             paper])
+                             " / ".join(f"{s:.2f}" for s in paper) if paper else "-"])
     return table(["model", "link", "how", "server 1", "server 2", "server 3", "mean", "paper"], rows)
 
 
@@ -282,7 +237,6 @@ def plain_table(runs):
 
 
 def write(path, figures):
-    from placement_text import TEXT  # the words; this file has the figures
     write_plots(path.parent / "placement", figures)
     runs = figures["comparison"][MAIN]
     with_, without = (figures["migration"][n]["latency"]["mean_s"] for n in ("with", "without"))
@@ -292,10 +246,10 @@ def write(path, figures):
             for s, r in figures["comparison"].items()),
         "dance_eplb": change(runs["dancemoe"]["latency_s"], runs["eplb"]["latency_s"]),
         "ours_dance": change(runs["latency"]["latency_s"], runs["dancemoe"]["latency_s"]),
-        "ours_optimum": change(runs["latency"]["latency_s"], runs["optimum"]["latency_s"]),
         "dance_gap": f"{figures['gaps']['dancemoe']['gap_percent']:.2f}",
+        "gap_margin": f"{placement_runs.GAP_MARGIN:g}",
         "servings": servings_table(figures["servings"]),
-        "gaps": gaps_table(figures["gaps"]), "placing": placing_table(figures["placing"]),
+        "gaps": gaps_table(figures["gaps"], figures["stating_gaps"]), "placing": placing_table(figures["placing"]),
         "speed": speed_table(figures), "migrations": migration_text(figures["migration"]),
         "timeline": timeline_table(figures["timeline"]),
         "with": f"{with_:.2f}", "without": f"{without:.2f}",
@@ -303,5 +257,6 @@ def write(path, figures):
         "scaling": scaling_table(figures["scaling"]),
         "bandwidth": bandwidth_table(figures["bandwidth"]),
         "recorded": plain_table(figures["recorded"]), "costs": costs_table(figures),
-        "held_out": held_out_table(figures), "migration_costs": migration_costs_table(figures["migration"])}
+        "held_out": held_out_table(figures), "migration_costs": migration_costs_table(figures["migration"]),
+        **placement_claims.all_of(figures)}
     path.write_text(TEXT.format(**values), encoding="utf-8")

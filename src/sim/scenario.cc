@@ -100,6 +100,9 @@ class ScenarioReader {
   const std::vector<RecordedRequest>& RequestsOf(const JsonValue& file);
   ServerUsers ReadUsersOf(const JsonValue& json, std::uint32_t server);
   void ReadPlacement(const JsonValue& json);
+  // Users ask every second sequence of each trace. The placement learns from the others or, which
+  // is the control that differs in nothing else, from those that are asked.
+  void HoldOut(const JsonValue& json);
   void ReadMigration(const JsonValue& json);
   void ReadLosses(const JsonValue& json);
   // What the placement is told about the users, and what the latency objective is.
@@ -111,7 +114,7 @@ class ScenarioReader {
   std::map<std::string, std::uint32_t> traces_;
   std::map<std::string, std::vector<RecordedRequest>> requests_;  // by path, each file read once
   std::vector<std::uint32_t> statistics_;  // traces that the placement assumes; empty: the users'
-  // What the placement knows of each trace, where users have the other half; empty: all of it.
+  // What the placement knows of each trace, where users ask the other half; empty: what they ask.
   std::vector<RoutingTrace> known_;
 };
 
@@ -222,19 +225,22 @@ void ScenarioReader::ReadUsers(const JsonValue& json) {
   }
 }
 
+void ScenarioReader::HoldOut(const JsonValue& json) {
+  const bool learns_from_served = json.IsString() && json.String() == "served";
+  if (!learns_from_served && !json.raw().IsBool()) json.Fail("true, false or \"served\"");
+  if (!learns_from_served && !json.Flag()) return;
+  for (RoutingTrace& trace : scenario_.setup.traces) {
+    if (trace.sequence_starts.size() < 2) json.Fail("false, or traces of two sequences and more");
+    if (!learns_from_served) known_.push_back(HalfOf(trace, 0));
+    trace = HalfOf(trace, 1);
+  }
+}
+
 void ScenarioReader::ReadPlacement(const JsonValue& json) {
   json.AllowOnly({"method", "seed", "statistics", "held_out"});
   scenario_.method = json.At("method").String();
   if (json.Has("seed")) scenario_.options.seed = json.At("seed").Count(0, ~std::uint64_t{0});
-  if (json.Has("held_out") && json.At("held_out").Flag()) {
-    for (RoutingTrace& trace : scenario_.setup.traces) {
-      if (trace.sequence_starts.size() < 2) {
-        json.At("held_out").Fail("false, or traces of two sequences and more");
-      }
-      known_.push_back(HalfOf(trace, 0));
-      trace = HalfOf(trace, 1);
-    }
-  }
+  if (json.Has("held_out")) HoldOut(json.At("held_out"));
   if (!json.Has("statistics")) return;
   const JsonValue statistics = json.At("statistics");
   if (!statistics.IsArray() || statistics.size() == 0) statistics.Fail("an array of traces");

@@ -145,6 +145,27 @@ TEST(ScenarioTest, HeldOutPromptsAreServedWithWhatTheOthersSayOfThem) {
   EXPECT_NE(activations, all.setup.problem.servers[2].activations);
 }
 
+TEST(ScenarioTest, TheControlOfHeldOutPromptsServesTheSameOnesAndLearnsFromThem) {
+  const auto load = [](const char* held_out) {
+    return Load({.set = {held_out, "/traces/law/file=\"intent.meta.json\"",
+                         "/traces/summary/file=\"intent.meta.json\""}});
+  };
+  const Scenario control = load("/placement/held_out=\"served\"");
+  const Scenario held = load("/placement/held_out=true");
+  for (std::size_t i = 0; i < control.setup.traces.size(); ++i) {
+    EXPECT_EQ(control.setup.traces[i].ids, held.setup.traces[i].ids);
+  }
+  const RoutingTrace served = HalfOf(ReadRoutingTrace(kData + "intent.meta.json").value(), 1);
+  const double per_second = (static_cast<double>(served.tokens) / 2 + 2) / 3;
+  const std::vector<double> expected = ActivationsPerToken(served);
+  const auto& activations = control.setup.problem.servers[2].activations;
+  ASSERT_EQ(activations.size(), expected.size());
+  for (std::size_t e = 0; e < expected.size(); ++e) {
+    EXPECT_NEAR(activations[e], expected[e] * per_second, 1e-9);
+  }
+  EXPECT_NE(activations, held.setup.problem.servers[2].activations);
+}
+
 TEST(ScenarioTest, RunsTheSameWayEveryTimeWithEachMethod) {
   for (const std::string_view method : PlacerNames()) {
     const auto record = [&] {
@@ -240,7 +261,10 @@ TEST(ScenarioTest, ErrorsSayWhereAndWhatWasExpected) {
               HasSubstr("users[2].phases[0].mean_interval_s: 1000000000.0"));
   EXPECT_THAT(message("/migration/loads=\"free\""),
               HasSubstr("migration.loads: \"free\", expected \"beside\", \"devices\" or"));
-  EXPECT_THAT(message("/placement/held_out=1"), HasSubstr("placement.held_out: 1, expected true"));
+  EXPECT_THAT(message("/placement/held_out=1"),
+              HasSubstr("placement.held_out: 1, expected true, false or \"served\""));
+  EXPECT_THAT(message("/placement/held_out=\"sered\""),
+              HasSubstr("placement.held_out: \"sered\", expected true, false or \"served\""));
   EXPECT_THAT(message("/disks=[]"), HasSubstr("disks: [], expected an array of disks"));
   EXPECT_THAT(message(R"(/disks=[{"bytes_per_s": 0}])"),
               HasSubstr("disks[0].bytes_per_s: 0, expected a positive number"));
