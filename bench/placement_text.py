@@ -49,7 +49,7 @@ What it costs a placement not to know the prompts: the same scenario (mean of th
         --set /links/bytes_per_s=62.5e6 --set /users/0/phases/0/mean_interval_s=60 (and of users 1 and 2)
 
 Each server gets a prompt every 60 s, so that servers that work alone keep up. With one every 10 s, one GPU alone does not keep up with Mixtral (an expert of
-352 MB loads in 29 ms, and a prompt needs nearly all of 256), and the mean would depend on the length of the run.
+352 MB loads in 29 ms, a prompt needs nearly all of 256, and each further token of its answer 64), and the mean would depend on the length of the run.
 
 {servings}
 
