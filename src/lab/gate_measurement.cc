@@ -1,5 +1,7 @@
 #include "lab/gate_measurement.h"
 
+#include <optional>
+
 #include "base/check.h"
 #include "runtime/session.h"
 
@@ -35,7 +37,9 @@ Result<MeasuredGate> MeasureGate(Engine& engine, std::span<const TokenId> text,
   hooks.reference = &exact;
   hooks.progress = progress;
   TROUPE_ASSIGN_OR_RETURN(const Scored plain, Score(engine, false, text, evaluation, hooks));
-  if (plain.evaluation.comparison->worst_kl != 0) {
+  const std::optional<Comparison>& compared = plain.evaluation.comparison;
+  TROUPE_CHECK(compared.has_value());  // as there is a reference
+  if (compared->worst_kl != 0) {
     return Error(Code::kInternal, "exact answers beside a group gate differ from those without");
   }
   TROUPE_ASSIGN_OR_RETURN(Scored grouped, Score(engine, true, text, evaluation, hooks));

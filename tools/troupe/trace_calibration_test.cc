@@ -208,7 +208,9 @@ TEST_F(TraceCalibrationTest, LeavesTablesAloneThatKnowWhatGatesSayEarly) {
     ASSERT_TRUE(SaveScoreTables(std::move(learner).Learned(), fingerprint, path).ok());
     const Status replaceable = CheckTablesReplaceable(path, of);
     EXPECT_EQ(replaceable.ok(), !gates_too);
-    if (gates_too) EXPECT_THAT(replaceable.message(), HasSubstr("was learned from a text"));
+    if (gates_too) {
+      EXPECT_THAT(replaceable.message(), HasSubstr("was learned from a text"));
+    }
   }
   // Of another model: of no use here.
   EXPECT_TRUE(
