@@ -4,6 +4,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 
 namespace troupe {
 namespace {
@@ -27,9 +28,8 @@ Result<EchoSettings> ParseEchoSettings(std::string_view text) {
     at = end;
   }
   const auto [matches, share, kept, half_after] = numbers;
-  const bool is_whole = static_cast<double>(static_cast<std::size_t>(
-                            matches >= 1 && matches <= kMostMatches ? matches : 0)) == matches;
-  const bool makes_sense = is_whole && share >= 0 && share <= 1e6 && kept > 0 && kept < 1 &&
+  const bool is_number = matches >= 1 && matches <= kMostMatches && std::floor(matches) == matches;
+  const bool makes_sense = is_number && share >= 0 && share <= 1e6 && kept > 0 && kept < 1 &&
                            half_after > 0 && half_after <= 1e6;
   if (at != last || !makes_sense) return wrong;
   return EchoSettings{.matches = static_cast<std::size_t>(matches),
