@@ -48,7 +48,6 @@ Comparison ComparedLogits::Get() const {
   TROUPE_CHECK(tokens() > 0);
   const Interval change = nll_change_.Get(), kl = kl_.Get();
   return {.kl = Within(kl, 0, kl.most),
-          .kl_blocks = kl_.Blocks(),
           .worst_kl = worst_kl_,
           .perplexity_ratio = {.mean = std::exp(change.mean),
                                .least = std::exp(change.least),

@@ -15,7 +15,6 @@ namespace troupe {
 // there are less than eight.
 struct Comparison {
   Interval kl;  // of the reference's distribution to this one's, in nats
-  std::vector<BlockMean::Block> kl_blocks;  // for who compares two such comparisons
   double worst_kl = 0;
   Interval perplexity_ratio;  // this one's to the reference's: exp of the mean difference
   Interval top1_agreement;    // share of tokens on which both find the same token most likely
@@ -33,6 +32,7 @@ class ComparedLogits {
 
   std::size_t tokens() const { return kl_.count(); }
   Comparison Get() const;  // REQUIRES: tokens() > 0
+  std::vector<BlockMean::Block> KlBlocks() const { return kl_.Blocks(); }
 
  private:
   BlockMean kl_, nll_change_, same_top_;

@@ -37,7 +37,7 @@ TEST(ComparedLogits, AreWhatTheTokensWorkedByHandGive) {
   const Comparison found = compared.Get();
   const double kl = KlDivergence(half, quarter);
   EXPECT_NEAR(found.kl.mean, kl / 2, 1e-12);
-  EXPECT_EQ(found.kl_blocks, (std::vector<BlockMean::Block>{{1, 0}, {1, kl}}));
+  EXPECT_EQ(compared.KlBlocks(), (std::vector<BlockMean::Block>{{1, 0}, {1, kl}}));
   EXPECT_EQ(found.worst_kl, kl);
   EXPECT_GE(found.kl.least, 0);
   EXPECT_GT(found.kl.most, found.kl.mean);

@@ -53,6 +53,7 @@ class Scorer {
     Evaluation result{
         .tokens = count_, .blocks = nll_.blocks(), .nll = nll_.Get(), .comparison = std::nullopt};
     if (compared_.tokens() > 0) result.comparison = compared_.Get();
+    result.kl_blocks = compared_.KlBlocks();
     return result;
   }
 

@@ -36,6 +36,7 @@ struct Evaluation {
   Interval nll;             // nats per token
   double pass_seconds = 0;  // in the model's passes, without scoring what they gave
   std::optional<Comparison> comparison;
+  std::vector<BlockMean::Block> kl_blocks;  // of the comparison, for who compares two
 
   double Perplexity() const;
 };

@@ -53,7 +53,7 @@ void AddEvaluation(Json& record, const Evaluation& e) {
   if (!e.comparison) return;
   AddInterval(record, "mean_kl", e.comparison->kl);
   Json blocks = Json::Array();
-  for (const BlockMean::Block& block : e.comparison->kl_blocks) {
+  for (const BlockMean::Block& block : e.kl_blocks) {
     blocks.push_back(Json::Array({block.count, block.mean}));
   }
   record["kl_blocks"] = std::move(blocks);
