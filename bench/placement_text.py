@@ -14,7 +14,7 @@ so seeds vary when and in which order prompts come, and not which there are.
 In short: on the recorded DeepSeek-V2-Lite routing, with one task on each server, DanceMoE's latency is {dance_eplb} against EPLB's
 (the paper: -30.6 %), and the latency search's is {ours_dance} against DanceMoE's, both simulated with costs that are assumed for a GPU. DanceMoE is
 {dance_gap} % above the optimum of Eq. 2. Live, three nodes of this engine that serve a trained model had -3 to -12 %, DanceMoE against EPLB, and with random weights, whose tasks
-do not differ, no gain ([cluster.md](cluster.md#placement)).
+do not differ, no gain ([cluster.md](cluster.md#placement)). {says_elsewhere}
 
 ## Latency by server and method (Table II)
 
@@ -79,6 +79,8 @@ What a method may be above the optimum here was stated from the scenario whose t
     build/release/src/placement/placement_bench
 
 {placing}
+
+{says_placing_load}
 
 ## Local computation over time (Fig. 6)
 
