@@ -459,9 +459,11 @@ TEST(PrefetcherByPathsTest, FindsRoomInAFullCacheAlthoughAllThatItHoldsHasFollow
       ask(1, after);
     }
   }
-  for (std::uint32_t e = 0; e < kShare; ++e) {
-    ASSERT_TRUE(cache.Admit({1, e}).has_value());
-    cache.OnLoaded({1, e});
+  for (std::uint32_t layer = 0; layer < kWide.layers; ++layer) {
+    for (std::uint32_t e = 0; e < kShare; ++e) {
+      ASSERT_TRUE(cache.Admit({layer, e}).has_value());
+      cache.OnLoaded({layer, e});
+    }
   }
   ask(0, 0);
   prefetcher.OnForecast(1, 1, {});
