@@ -2,7 +2,8 @@
 import math
 
 LEAST_RIGHT, LEAST_TASKS = 0.8, 4  # share of right answers, and exercises that have it: far from chance
-# Of all answers, that a way may lose by the lower end of the interval, where so many questions or more were asked: fewer tell too little.
+# The largest share of right answers that each way may lose, by the lower end of the interval. Held from LEAST_ASKED questions
+# on: with fewer, the interval is too wide to tell.
 MOST_LOST = dict.fromkeys(("smoe, alpha 0.2", "smoe, alpha 0.4", "smoe, alpha 0.6", "bias 0.2", "low-bit", "low copies, p 0.25",
                            "low copies, p 0.5", "--quality balanced"), 0.02) | {"--quality fast": 0.05}
 LEAST_ASKED = 500
