@@ -93,8 +93,9 @@ Result<GpuEventPtr> GpuExpertMlp::Run(const GpuMlp& expert, std::span<const std:
   TROUPE_CHECK(!rows.empty() && rows.size() <= shape_.rows);
   TROUPE_CHECK(out.size() == rows.size() * shape_.width);
   for (const std::uint32_t row : rows) TROUPE_CHECK(row < count_);
-  TROUPE_CHECK(expert.gate.cols == shape_.width && expert.up.cols == shape_.width);
-  TROUPE_CHECK(expert.gate.rows == shape_.ff && expert.up.rows == shape_.ff);
+  const bool takes_up = TakesUp(expert.form);
+  TROUPE_CHECK(expert.gate.cols == shape_.width && expert.gate.rows == shape_.ff);
+  if (takes_up) TROUPE_CHECK(expert.up.cols == shape_.width && expert.up.rows == shape_.ff);
   TROUPE_CHECK(expert.down.cols == shape_.ff && expert.down.rows == shape_.width);
   const auto count = static_cast<std::uint32_t>(rows.size());
   const GpuRows x{x_.get(), x_groups_.get(), count_, shape_.width};
@@ -106,10 +107,12 @@ Result<GpuEventPtr> GpuExpertMlp::Run(const GpuMlp& expert, std::span<const std:
                                                              *rows_, Bytes(0), chain.after())));
   TROUPE_RETURN_IF_ERROR(chain.Add(kernels_->Multiply(expert.gate, expert.gate_bias, x, rows_.get(),
                                                       count, *hidden_, chain.after())));
-  TROUPE_RETURN_IF_ERROR(chain.Add(
-      kernels_->Multiply(expert.up, expert.up_bias, x, rows_.get(), count, *ups_, chain.after())));
-  TROUPE_RETURN_IF_ERROR(
-      chain.Add(kernels_->Combine(expert.form, *hidden_, *ups_, count * shape_.ff, chain.after())));
+  if (takes_up) {
+    TROUPE_RETURN_IF_ERROR(chain.Add(kernels_->Multiply(expert.up, expert.up_bias, x, rows_.get(),
+                                                        count, *ups_, chain.after())));
+  }
+  TROUPE_RETURN_IF_ERROR(chain.Add(kernels_->Combine(
+      expert.form, *hidden_, takes_up ? *ups_ : *hidden_, count * shape_.ff, chain.after())));
   if (WantsGroups(expert.down.type)) {
     TROUPE_RETURN_IF_ERROR(chain.Add(kernels_->Quantize(hidden, chain.after())));
   }

@@ -58,7 +58,8 @@ class GpuKernels {
                                const GpuBuffer* rows, std::uint32_t count, const GpuBuffer& out,
                                std::span<const GpuEventPtr> after);
 
-  // gates[i] = GateReference(form, gates[i], ups[i]) for the first `count`.
+  // gates[i] = GateReference(form, gates[i], ups[i]) for the first `count`. `ups` may be the gates
+  // themselves where the form takes them alone.
   Result<GpuEventPtr> Combine(GateForm form, const GpuBuffer& gates, const GpuBuffer& ups,
                               std::uint32_t count, std::span<const GpuEventPtr> after);
 

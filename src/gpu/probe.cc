@@ -52,7 +52,11 @@ Result<ProbedExperts> MakeExperts(GpuDevice& device, const GpuExpertShape& shape
   };
   GpuMlp expert;
   expert.gate = add(shape.types[0], shape.ff, shape.width);
-  expert.up = add(shape.types[1], shape.ff, shape.width);
+  if (shape.takes_up) {
+    expert.up = add(shape.types[1], shape.ff, shape.width);
+  } else {
+    expert.form = GateForm::kSquaredRelu;
+  }
   expert.down = add(shape.types[2], shape.width, shape.ff);
   const std::uint64_t count = std::max<std::uint64_t>(1, memory / Bytes(one.size()));
   ProbedExperts probed;

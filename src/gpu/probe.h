@@ -31,6 +31,7 @@ struct GpuExpertShape {
   std::array<TensorType, 3> types = {};
   std::uint32_t width = 0;
   std::uint32_t ff = 0;
+  bool takes_up = true;  // false: it has no up
 };
 
 struct GpuExpertSeconds {

@@ -1,5 +1,5 @@
-// The two products of a feed-forward block's first half and their combination, piece by piece, so
-// that the products never leave the L1 cache. See matmul.h.
+// The two products of a feed-forward block's first half, or the only one, and their combination,
+// piece by piece, so that the products never leave the L1 cache. See matmul.h.
 #include "base/check.h"
 #include "kernels/matmul.h"
 #include "kernels/matmul_parts.h"
@@ -32,6 +32,8 @@ void CombineTile(GateForm form, const GateTile& tile) {
     CombineRows(tile, [](F gate, F up) HWY_ATTR { return SiluTimes(gate, up); });
   } else if (form == GateForm::kGelu) {
     CombineRows(tile, [](F gate, F up) HWY_ATTR { return GeluTimes(gate, up); });
+  } else if (form == GateForm::kSquaredRelu) {
+    CombineRows(tile, [](F gate, F) HWY_ATTR { return SquaredRelu(gate); });
   } else {
     CombineRows(tile, [](F gate, F up) HWY_ATTR { return ClampedTimes(gate, up); });
   }
@@ -48,7 +50,8 @@ HWY_EXPORT(CombineTile);
 void GateUp(const GateUpWeights& w, std::size_t first_panel, std::size_t panel_count,
             const Activations& x, std::span<const std::uint32_t> token_rows, float* out,
             std::size_t out_stride) {
-  TROUPE_CHECK(w.gate.rows == w.up.rows);
+  const bool takes_up = TakesUp(w.form);
+  TROUPE_CHECK(w.up.rows == (takes_up ? w.gate.rows : 0));
   constexpr std::size_t kPanels = kGateRows / kPanelRows, kTokens = 64;
   alignas(64) float gates[kTokens * kGateRows], ups[kTokens * kGateRows];
   alignas(64) float gate_bias[kGateRows], up_bias[kGateRows];
@@ -72,7 +75,7 @@ void GateUp(const GateUpWeights& w, std::size_t first_panel, std::size_t panel_c
         return part;
       };
       MultiplyPanelJob({w.gate, panel, panels, x, {rows, count}, gates, kGateRows, row});
-      MultiplyPanelJob({w.up, panel, panels, x, {rows, count}, ups, kGateRows, row});
+      if (takes_up) MultiplyPanelJob({w.up, panel, panels, x, {rows, count}, ups, kGateRows, row});
       HWY_DYNAMIC_DISPATCH(CombineTile)
       (w.form, {.gates = gates,
                 .ups = ups,

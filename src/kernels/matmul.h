@@ -25,6 +25,7 @@ void MatMulPanels(const PanelMatrix& w, std::size_t first_panel, std::size_t pan
                   std::size_t out_stride);
 
 // The first half of a feed-forward block: gate and up have the same shape; their types may differ.
+// Of a form that takes one product alone, up has no rows.
 struct GateUpWeights {
   PanelMatrix gate, up;
   const float* gate_bias = nullptr;  // a number a row; null: none

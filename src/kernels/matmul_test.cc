@@ -164,7 +164,7 @@ TEST_P(MatMul, DoesNotDependOnTheAlignmentOfItsMemory) {
   }
 }
 
-TEST_P(MatMul, GateUpIsTheExpressionOfItsTwoProductsInEitherFormWithAndWithoutBiases) {
+TEST_P(MatMul, GateUpIsTheExpressionOfItsProductsInEachFormWithAndWithoutBiases) {
   const std::size_t rows = 57, cols = Columns(128), tokens = 66;
   Weights gate(GetParam(), rows, cols, rng_), up(GetParam(), rows, cols, rng_);
   const float gate_factor = 0.7f, up_factor = 1.3f;
@@ -175,12 +175,14 @@ TEST_P(MatMul, GateUpIsTheExpressionOfItsTwoProductsInEitherFormWithAndWithoutBi
   std::vector<float> gate_bias(rows), up_bias(rows);  // so large that both limits cut some off
   for (float& b : gate_bias) b = static_cast<float>(5 * rng_.Normal());
   for (float& b : up_bias) b = static_cast<float>(5 * rng_.Normal());
-  for (const GateForm form : {GateForm::kSilu, GateForm::kClamped, GateForm::kGelu}) {
+  for (const GateForm form :
+       {GateForm::kSilu, GateForm::kClamped, GateForm::kGelu, GateForm::kSquaredRelu}) {
     for (const bool biased : {false, true}) {
       gate.matrix.factor = biased ? &gate_factor : nullptr;
       up.matrix.factor = biased ? &up_factor : nullptr;
       GateUpWeights w{.gate = gate.matrix, .up = up.matrix, .form = form};
       if (biased) w.gate_bias = gate_bias.data(), w.up_bias = up_bias.data();
+      if (!TakesUp(form)) w.up = {}, w.up_bias = nullptr;
       for (const Target target : SupportedTargets()) {
         ForceTarget(target);
         std::vector<float> g(tokens * rows), u(tokens * rows);
@@ -210,6 +212,13 @@ TEST(GateReference, CutsTheGateOffAboveAndUpOnBothSidesAndKeepsNan) {
   EXPECT_NEAR(clamped(1, 2), 3 / (1 + std::exp(-1.702)), 1e-6);
   EXPECT_TRUE(std::isnan(clamped(std::nanf(""), 1)));
   EXPECT_TRUE(std::isnan(clamped(1, std::nanf(""))));
+}
+
+TEST(GateReference, SquaresWhatIsAboveZeroAndKeepsNanWhereOneProductIsAll) {
+  const auto squared = [](float gate) { return GateReference(GateForm::kSquaredRelu, gate, 7); };
+  EXPECT_EQ(squared(3), 9);
+  EXPECT_EQ(squared(-3), 0);
+  EXPECT_TRUE(std::isnan(squared(std::nanf(""))));
 }
 
 TEST_P(MatMul, GivesNanForATokenThatHoldsOneAndForNoOther) {

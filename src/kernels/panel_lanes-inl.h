@@ -61,6 +61,11 @@ HWY_INLINE F GeluTimes(F gate, F up) {
   return hn::Mul(hn::Mul(gate, FastSigmoid(DF(), inner)), up);
 }
 
+HWY_INLINE F SquaredRelu(F gate) {
+  const F x = hn::IfThenElse(hn::Lt(gate, SetF(0.0f)), SetF(0.0f), gate);
+  return hn::Mul(x, x);
+}
+
 HWY_INLINE I SetI(std::int32_t v) { return hn::Set(DI(), v); }
 HWY_INLINE F ToFloat(I v) { return hn::ConvertTo(DF(), v); }
 

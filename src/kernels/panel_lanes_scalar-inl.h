@@ -57,6 +57,10 @@ inline F GeluTimes(const F& gate, const F& up) {
   return Generate<F>(
       [&](std::size_t i) { return GateReference(GateForm::kGelu, gate.v[i], up.v[i]); });
 }
+inline F SquaredRelu(const F& gate) {
+  return Generate<F>(
+      [&](std::size_t i) { return GateReference(GateForm::kSquaredRelu, gate.v[i], 0.0f); });
+}
 
 inline I SetI(std::int32_t v) {
   return Generate<I>([v](std::size_t) { return v; });

@@ -34,6 +34,8 @@ constexpr Family kFamilies[] = {
     {Architecture::kErnie45Moe, "ernie4_5-moe", ReadErnie45MoeConfig},
     {Architecture::kHunyuanMoe, "hunyuan-moe", ReadHunyuanMoeConfig},
     {Architecture::kBailingMoe2, "bailingmoe2", ReadBailingMoe2Config},
+    {Architecture::kNemotronH, "nemotron_h", ReadNemotronHConfig},
+    {Architecture::kNemotronHMoe, "nemotron_h_moe", ReadNemotronHMoeConfig},
 };
 
 const Family* FindFamily(std::string_view name) {
@@ -66,14 +68,38 @@ std::string DescribeMoe(const MoeConfig& moe, GateForm form) {
   if (moe.biases) text += ", with biases";
   if (form == GateForm::kClamped) text += ", clamped";
   if (form == GateForm::kGelu) text += ", by GELU";
+  if (form == GateForm::kSquaredRelu) text += ", by squared ReLU without a gate";
   if (moe.beside_dense) text += ", beside a dense part";
   return text;
 }
 
 }  // namespace
 
+std::uint32_t ModelConfig::RecurrentLayers() const {
+  return static_cast<std::uint32_t>(std::ranges::count(recurrent, true));
+}
+
 std::uint32_t ModelConfig::AttentionLayers() const {
-  return layers - static_cast<std::uint32_t>(std::ranges::count(recurrent, true));
+  std::uint32_t count = 0;
+  for (std::uint32_t layer = 0; layer < layers; ++layer) count += HasAttention(layer) ? 1 : 0;
+  return count;
+}
+
+std::uint32_t ModelConfig::FileBlocks() const {
+  if (blocks.empty()) return layers;
+  std::uint32_t count = 0;
+  for (const LayerBlocks& of : blocks) {
+    for (const auto& part : {of.recurrent, of.attention, of.feed_forward}) count += part ? 1 : 0;
+  }
+  return count;
+}
+
+std::uint32_t ModelConfig::LayerOfBlock(std::uint32_t block) const {
+  if (blocks.empty()) return block;
+  const auto has = [block](const LayerBlocks& of) {
+    return of.recurrent == block || of.attention == block || of.feed_forward == block;
+  };
+  return static_cast<std::uint32_t>(std::ranges::find_if(blocks, has) - blocks.begin());
 }
 
 std::string_view Name(Architecture architecture) {
@@ -127,9 +153,10 @@ std::vector<std::string> Describe(const ModelConfig& config) {
   const AttentionConfig& a = config.attention;
   lines.push_back(fmt::format("architecture  {}{}", Name(config.architecture),
                               config.name.empty() ? "" : " (" + config.name + ")"));
-  lines.push_back(fmt::format("layers        {}, width {}, vocabulary {}, trained context {}",
-                              config.layers, config.width, config.vocabulary,
-                              config.trained_context));
+  lines.push_back(fmt::format(
+      "layers        {}{}, width {}, vocabulary {}, trained context {}", config.layers,
+      config.blocks.empty() ? "" : fmt::format(" of {} blocks", config.FileBlocks()), config.width,
+      config.vocabulary, config.trained_context));
   if (a.mla) {
     lines.push_back(
         fmt::format("attention     {} heads, latent rows of {} + {} rotary, queries {}", a.heads,
@@ -143,7 +170,7 @@ std::vector<std::string> Describe(const ModelConfig& config) {
     const DeltaNetConfig& delta = *config.delta;
     lines.push_back(fmt::format(
         "delta net     in {} layers: {} heads on {} key heads of {}, convolution over {} tokens",
-        config.layers - config.AttentionLayers(), delta.value_heads, delta.key_heads,
+        config.RecurrentLayers(), delta.value_heads, delta.key_heads,
         delta.head_dim, delta.taps));
   }
   if (config.space) {
@@ -151,12 +178,12 @@ std::vector<std::string> Describe(const ModelConfig& config) {
     lines.push_back(fmt::format(
         "state space   in {} layers: {} heads of {} on {} key heads of {}, convolution over {} "
         "tokens",
-        config.layers - config.AttentionLayers(), space.heads, space.head_dim, space.groups,
+        config.RecurrentLayers(), space.heads, space.head_dim, space.groups,
         space.key_dim, space.taps));
   }
   if (config.short_conv_taps > 0) {
     lines.push_back(fmt::format("convolution   in {} layers, over {} tokens",
-                                config.layers - config.AttentionLayers(), config.short_conv_taps));
+                                config.RecurrentLayers(), config.short_conv_taps));
   }
   if (config.window) {
     const WindowConfig& window = *config.window;

@@ -38,7 +38,9 @@ enum class Architecture {
   kDots1,
   kErnie45Moe,
   kHunyuanMoe,
-  kBailingMoe2
+  kBailingMoe2,
+  kNemotronH,
+  kNemotronHMoe
 };
 
 std::string_view Name(Architecture architecture);  // as general.architecture has it
@@ -110,6 +112,12 @@ struct MoeConfig {
   bool beside_dense = false;
 };
 
+// Which block of the file ("blk.N") each part of a layer is, in files whose blocks have one part
+// each. What a layer does not have is empty.
+struct LayerBlocks {
+  std::optional<std::uint32_t> recurrent, attention, feed_forward;  // in this order
+};
+
 struct ModelConfig {
   Architecture architecture = Architecture::kLlama;
   std::string name;
@@ -135,8 +143,11 @@ struct ModelConfig {
   MoeConfig moe;
   GateForm form = GateForm::kSilu;  // of experts and dense feed-forwards
   bool answers_normed = false;      // a block's answer goes through a norm before it is added
-  // Layers that have one of the three in place of attention; empty: none.
+  // Layers that have one of the three in place of attention, or before it; empty: none.
   std::vector<bool> recurrent;
+  // Of each layer; empty: a layer is the block of its number, with attention or one of the three,
+  // and a feed-forward.
+  std::vector<LayerBlocks> blocks;
   std::optional<DeltaNetConfig> delta;
   std::optional<StateSpaceConfig> space;
   std::uint32_t short_conv_taps =
@@ -150,7 +161,18 @@ struct ModelConfig {
 
   bool IsRecurrent(std::uint32_t layer) const { return !recurrent.empty() && recurrent[layer]; }
   bool HasState() const { return !recurrent.empty(); }
-  std::uint32_t AttentionLayers() const;  // those that have keys and values
+  std::uint32_t RecurrentLayers() const;
+  // Whether it has keys and values.
+  bool HasAttention(std::uint32_t layer) const {
+    return blocks.empty() ? !IsRecurrent(layer) : blocks[layer].attention.has_value();
+  }
+  std::uint32_t AttentionLayers() const;
+  bool HasFeedForward(std::uint32_t layer) const {
+    return blocks.empty() || blocks[layer].feed_forward.has_value();
+  }
+  // The blocks of the file that the layers are; those behind them guess further tokens.
+  std::uint32_t FileBlocks() const;
+  std::uint32_t LayerOfBlock(std::uint32_t block) const;  // of one of these
 
   bool IsMoeLayer(std::uint32_t layer) const {
     return moe.routing.experts > 0 && layer >= moe.leading_dense;

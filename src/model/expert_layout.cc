@@ -39,6 +39,16 @@ ExpertLayout ExpertLayout::For(const TensorInfo& gate, const TensorInfo& up,
   return layout;
 }
 
+ExpertLayout ExpertLayout::WithoutUp(const TensorInfo& gate, const TensorInfo& down) {
+  ExpertLayout layout = For(gate, gate, down);
+  ExpertMatrix& only = layout.matrices[0];
+  ExpertMatrix& up = layout.matrices[1];
+  only.rows = up.rows_before = only.tensor_rows;
+  up.rows = 0;
+  PlaceInSlot(layout.matrices);
+  return layout;
+}
+
 ExpertLayout ExpertLayout::In(const std::array<TensorType, 3>& types) const {
   ExpertLayout layout = *this;
   for (std::size_t m = 0; m < types.size(); ++m) layout.matrices[m].type = types[m];
@@ -63,7 +73,10 @@ Mlp ExpertLayout::At(const std::byte* slot) const {
                        .cols = matrix.cols,
                        .data = slot + matrix.slot_offset};
   };
-  return {.gate = at(matrices[0]), .up = at(matrices[1]), .down = at(matrices[2])};
+  return {.gate = at(matrices[0]),
+          .up = at(matrices[1]),
+          .down = at(matrices[2]),
+          .form = TakesUp() ? GateForm::kSilu : GateForm::kSquaredRelu};
 }
 
 void ExpertLayout::CopySlot(const Mlp& expert, std::uint64_t offset,

@@ -1,5 +1,6 @@
 // How one expert of a layer lies in a slot of memory: the panels of its gate, up and down matrices
-// one after the other. All experts of a layer lie alike. Also where a GGUF keeps the three.
+// one after the other. All experts of a layer lie alike. Also where a GGUF keeps the three. Where
+// one product is the whole first half, its matrix is the gate, and up has no rows.
 #pragma once
 
 #include <array>
@@ -39,12 +40,14 @@ struct ExpertLayout {
 
   // The gate's and up's tensor may be the same one.
   static ExpertLayout For(const TensorInfo& gate, const TensorInfo& up, const TensorInfo& down);
+  static ExpertLayout WithoutUp(const TensorInfo& gate, const TensorInfo& down);
   // The same matrices in other types, which their rows must fit; `tensor` stays what it is.
   ExpertLayout In(const std::array<TensorType, 3>& types) const;
 
+  bool TakesUp() const { return matrices[1].rows > 0; }
   std::uint64_t SlotBytes() const;    // to the end of the last matrix
   std::uint64_t SourceBytes() const;  // of the three in the file
-  // The expert whose panels begin at `slot`.
+  // The expert whose panels begin at `slot`. Its form is one that takes these matrices.
   Mlp At(const std::byte* slot) const;
   // What a slot with that expert holds from `offset` on, wherever its panels lie.
   void CopySlot(const Mlp& expert, std::uint64_t offset, std::span<std::byte> out) const;

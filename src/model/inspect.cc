@@ -12,7 +12,7 @@ namespace troupe {
 namespace {
 
 struct LayerTensor {
-  std::uint32_t layer = 0;
+  std::uint32_t block = 0;
   std::string_view name;  // without "blk.N."
 };
 
@@ -21,7 +21,7 @@ std::optional<LayerTensor> ParseLayerTensor(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
   name.remove_prefix(kPrefix.size());
   LayerTensor tensor;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), tensor.layer);
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), tensor.block);
   name.remove_prefix(static_cast<std::size_t>(end - name.data()));
   if (error != std::errc() || !name.starts_with('.')) return std::nullopt;
   tensor.name = name.substr(1);
@@ -53,6 +53,7 @@ Result<ModelFacts> InspectModel(const GgufModel& model) {
   TROUPE_ASSIGN_OR_RETURN(facts.config, ReadModelConfig(model.metadata()));
   facts.file = model.file_bytes();
   facts.layers.resize(facts.config.layers);
+  const std::uint32_t blocks = facts.config.FileBlocks();
   facts.tied_output = model.Find("output.weight") == nullptr;
   for (const TensorInfo& tensor : model.tensors()) {
     facts.weights += tensor.ElementCount();
@@ -60,14 +61,13 @@ Result<ModelFacts> InspectModel(const GgufModel& model) {
     const std::optional<LayerTensor> place = ParseLayerTensor(tensor.name);
     if (!place) {
       (tensor.name == "token_embd.weight" ? facts.embedding : facts.output) += tensor.bytes;
-    } else if (place->layer < facts.layers.size()) {
-      RoleOf(facts.layers[place->layer], place->name) += tensor.bytes;
-    } else if (place->layer < facts.layers.size() + facts.config.next_token_layers) {
+    } else if (place->block < blocks) {
+      RoleOf(facts.layers[facts.config.LayerOfBlock(place->block)], place->name) += tensor.bytes;
+    } else if (place->block < blocks + facts.config.next_token_layers) {
       facts.left_out += tensor.bytes;
     } else {
       return DataLoss("{}: tensor '{}' is of layer {}, but block_count says {} layers",
-                      model.files()[tensor.file].path(), tensor.name, place->layer,
-                      facts.layers.size());
+                      model.files()[tensor.file].path(), tensor.name, place->block, blocks);
     }
   }
   std::stable_sort(facts.types.begin(), facts.types.end(),
@@ -113,7 +113,7 @@ Bytes ModelFacts::KvPerToken(KvType type) const {
       KvPool::LayoutsFor(config, {0, config.layers}, type, KvLayout::kTile);
   Bytes sum;
   for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
-    if (!config.IsRecurrent(layer)) sum += tiles[layer].TotalBytes();
+    if (config.HasAttention(layer)) sum += tiles[layer].TotalBytes();
   }
   return Bytes(sum.count() / KvLayout::kTile);
 }

@@ -43,7 +43,7 @@ Bytes KvPool::BytesFor(const ModelConfig& config, LayerRange layers, const KvPoo
   const std::vector<KvLayout> layouts = LayoutsFor(config, layers, shape.type, shape.context);
   std::size_t page = 0;
   for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
-    if (!config.IsRecurrent(layer)) page += BytesOfLayer(layouts[layer - layers.first]);
+    if (config.HasAttention(layer)) page += BytesOfLayer(layouts[layer - layers.first]);
   }
   return Bytes(PageCount(shape) * page);
 }
@@ -79,8 +79,8 @@ KvPool::KvPool(const ModelConfig& config, std::vector<KvLayout> layouts, LayerRa
       uses_(pages) {
   for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
     offset_.push_back(page_bytes_);
-    without_.push_back(config.IsRecurrent(layer));
-    if (!config.IsRecurrent(layer)) page_bytes_ += BytesOfLayer(LayoutOf(layer));
+    without_.push_back(!config.HasAttention(layer));
+    if (config.HasAttention(layer)) page_bytes_ += BytesOfLayer(LayoutOf(layer));
   }
   // Taken from the end: the pages at the front of the buffer come first.
   for (std::size_t page = pages; page > 0; --page) {

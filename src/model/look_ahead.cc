@@ -38,7 +38,8 @@ void ForwardPass::ForecastWithAnswers(std::uint32_t layer, const LayerWeights& w
     }
     if (w.output_scale != nullptr) Scale(*w.output_scale, stream, width);
   });
-  if (rows == tokens_ && !config_.IsRecurrent(layer + 1)) AttendAhead(layer + 1, next);
+  const bool attends = config_.HasAttention(layer + 1) && !config_.IsRecurrent(layer + 1);
+  if (rows == tokens_ && attends) AttendAhead(layer + 1, next);
   const Activations input = ws_.forecast_input.Of(rows);
   ForRows(rows, [&](std::size_t row) {
     float* const stream = ws_.forecast_input.Row(row);

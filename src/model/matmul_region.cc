@@ -16,7 +16,7 @@ constexpr std::size_t kTaskBytes = 48 << 10;
 
 // The bias is added while the products are in the first-level cache.
 void MatMulRegion::Product::Run(std::size_t panel, std::size_t panels) const {
-  if (!IsAlone()) return GateUp(w, panel, panels, x, rows, out, stride);
+  if (combines) return GateUp(w, panel, panels, x, rows, out, stride);
   MatMulPanels(w.gate, panel, panels, x, rows, out, stride);
   if (w.gate_bias == nullptr) return;
   const std::size_t row = panel * kPanelRows;
@@ -27,7 +27,7 @@ void MatMulRegion::Product::Run(std::size_t panel, std::size_t panels) const {
 }
 
 void MatMulRegion::Push(Product product) {
-  const std::size_t matrices = product.IsAlone() ? 1 : 2;
+  const std::size_t matrices = product.w.up.rows > 0 ? 2 : 1;
   // With many tokens the work of a panel grows and the task shrinks, to one panel at least.
   const std::size_t cost = product.w.gate.PanelStride() * matrices * (1 + product.Tokens() / 4);
   product.panels_per_task = std::max<std::size_t>(1, kTaskBytes / cost);
@@ -40,6 +40,7 @@ void MatMulRegion::Add(const PanelMatrix& w, const Activations& x,
                        std::span<const std::uint32_t> rows, float* out, std::size_t stride,
                        const float* bias) {
   Push({.w = {.gate = w, .up = {}, .gate_bias = bias},
+        .combines = false,
         .x = x,
         .rows = rows,
         .out = out,
@@ -48,7 +49,7 @@ void MatMulRegion::Add(const PanelMatrix& w, const Activations& x,
 
 void MatMulRegion::AddGateUp(const GateUpWeights& w, const Activations& x,
                              std::span<const std::uint32_t> rows, float* out, std::size_t stride) {
-  Push({.w = w, .x = x, .rows = rows, .out = out, .stride = stride});
+  Push({.w = w, .combines = true, .x = x, .rows = rows, .out = out, .stride = stride});
 }
 
 void MatMulRegion::Run(ThreadPool& pool) {

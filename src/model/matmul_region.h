@@ -34,7 +34,8 @@ class MatMulRegion {
 
  private:
   struct Product {
-    GateUpWeights w;  // a product alone is the gate, with its bias; w.up.data is null then
+    GateUpWeights w;  // a product alone is the gate, with its bias
+    bool combines = false;  // else the product is the answer
     Activations x;
     std::span<const std::uint32_t> rows;
     float* out;
@@ -42,7 +43,6 @@ class MatMulRegion {
     std::size_t panels_per_task = 1;
     std::size_t first_task = 0;
 
-    bool IsAlone() const { return w.up.data == nullptr; }
     std::size_t Tokens() const { return rows.empty() ? x.tokens : rows.size(); }
     std::size_t Tasks() const { return (w.gate.Panels() + panels_per_task - 1) / panels_per_task; }
     void Run(std::size_t panel, std::size_t panels) const;

@@ -62,6 +62,7 @@ ModelConfig NextTokenHeadOf(const ModelConfig& config) {
   head.next_token_layers = 0;
   head.next_token_head = false;
   head.recurrent.clear();
+  head.blocks.clear();
   head.delta.reset();
   head.space.reset();
   head.moe.leading_dense = 0;

@@ -131,9 +131,10 @@ Status Transformer::RunLayers(Batch batch, Workspace& workspace) {
       pass.StateSpaceBlock(layer, w.space);
     } else if (config_.IsRecurrent(layer)) {
       pass.DeltaBlock(layer, w.delta);
-    } else if (config_.attention.mla) {
+    }
+    if (config_.HasAttention(layer) && config_.attention.mla) {
       pass.LatentBlock(layer, w.mla);
-    } else {
+    } else if (config_.HasAttention(layer)) {
       pass.AttentionBlock(layer, w.attention);
     }
     Show(layer, StreamPlace::kGateInput, workspace);
@@ -144,7 +145,7 @@ Status Transformer::RunLayers(Batch batch, Workspace& workspace) {
       const auto following = std::span(weights_.layers).subspan(layer + 1, next - layer - 1);
       TROUPE_RETURN_IF_ERROR(pass.ExpertBlock(layer, w, following));
       if (!batch.front().drafts) expert_uses_ += rows_ * config_.moe.routing.top_k;
-    } else {
+    } else if (config_.HasFeedForward(layer)) {
       pass.DenseBlock(w);
     }
     if (w.output_scale != nullptr) pass.ScaleStream(*w.output_scale);

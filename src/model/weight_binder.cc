@@ -201,8 +201,12 @@ Result<Linear> WeightBinder::BindLinear(const std::string& prefix, std::uint64_t
 Result<Mlp> WeightBinder::BindMlp(const std::string& prefix, const std::string& suffix,
                                   std::uint64_t width, std::uint64_t ff) {
   Mlp mlp{.form = config_.form};
-  TROUPE_ASSIGN_OR_RETURN(mlp.gate, Matrix(prefix + "ffn_gate" + suffix, width, ff));
-  TROUPE_ASSIGN_OR_RETURN(mlp.up, Matrix(prefix + "ffn_up" + suffix, width, ff));
+  if (TakesUp(mlp.form)) {
+    TROUPE_ASSIGN_OR_RETURN(mlp.gate, Matrix(prefix + "ffn_gate" + suffix, width, ff));
+    TROUPE_ASSIGN_OR_RETURN(mlp.up, Matrix(prefix + "ffn_up" + suffix, width, ff));
+  } else {  // files call the only one so
+    TROUPE_ASSIGN_OR_RETURN(mlp.gate, Matrix(prefix + "ffn_up" + suffix, width, ff));
+  }
   TROUPE_ASSIGN_OR_RETURN(mlp.down, Matrix(prefix + "ffn_down" + suffix, ff, width));
   return mlp;
 }
@@ -326,20 +330,31 @@ Result<MlaWeights> WeightBinder::BindMla(const std::string& prefix) {
   return w;
 }
 
-Result<LayerWeights> WeightBinder::BindLayer(std::uint32_t layer) {
-  const std::string prefix = fmt::format("blk.{}.", config_.next_token_block.value_or(layer));
-  LayerWeights w;
-  if (config_.IsRecurrent(layer) && config_.short_conv_taps > 0) {
-    TROUPE_ASSIGN_OR_RETURN(w.conv, BindShortConv(prefix));
-  } else if (config_.IsRecurrent(layer) && config_.space) {
-    TROUPE_ASSIGN_OR_RETURN(w.space, BindStateSpace(prefix));
-  } else if (config_.IsRecurrent(layer)) {
-    TROUPE_ASSIGN_OR_RETURN(w.delta, BindDeltaNet(prefix));
-  } else if (config_.attention.mla) {
+std::string WeightBinder::PrefixOf(std::uint32_t layer, LayerPart part) const {
+  std::uint32_t block = config_.next_token_block.value_or(layer);
+  if (!config_.blocks.empty()) block = *(config_.blocks[layer].*part);
+  return fmt::format("blk.{}.", block);
+}
+
+Status WeightBinder::BindMixers(std::uint32_t layer, LayerWeights& w) {
+  if (config_.IsRecurrent(layer)) {
+    TROUPE_RETURN_IF_ERROR(BindRecurrent(PrefixOf(layer, &LayerBlocks::recurrent), w));
+  }
+  if (!config_.HasAttention(layer)) return OkStatus();
+  const std::string prefix = PrefixOf(layer, &LayerBlocks::attention);
+  if (config_.attention.mla) {
     TROUPE_ASSIGN_OR_RETURN(w.mla, BindMla(prefix));
   } else {
     TROUPE_ASSIGN_OR_RETURN(w.attention, BindAttention(layer, prefix));
   }
+  return OkStatus();
+}
+
+Result<LayerWeights> WeightBinder::BindLayer(std::uint32_t layer) {
+  LayerWeights w;
+  TROUPE_RETURN_IF_ERROR(BindMixers(layer, w));
+  if (!config_.HasFeedForward(layer)) return w;
+  const std::string prefix = PrefixOf(layer, &LayerBlocks::feed_forward);
   TROUPE_ASSIGN_OR_RETURN(
       w.ffn_norm, Vector(fmt::format("{}{}.weight", prefix, config_.ffn_norm), config_.width));
   TROUPE_ASSIGN_OR_RETURN(w.ffn_answer_norm, AnswerNorm(prefix + "post_ffw_norm.weight"));
@@ -385,7 +400,7 @@ Status WeightBinder::BindEnds(ModelWeights& w) {
 
 bool WeightBinder::IsOfNextTokens(std::string_view name) const {
   for (std::uint32_t i = 0; i < config_.next_token_layers; ++i) {
-    const std::string prefix = fmt::format("blk.{}.", config_.layers + i);
+    const std::string prefix = fmt::format("blk.{}.", config_.FileBlocks() + i);
     if (!name.starts_with(prefix)) continue;
     const std::string_view rest = name.substr(prefix.size());
     return std::ranges::find(kOfNextTokens, rest) != std::end(kOfNextTokens);

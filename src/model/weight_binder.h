@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -95,6 +96,12 @@ class WeightBinder {
   // Of a head that guesses a further token: its layer, and what is its own of the ends.
   Result<ModelWeights> BindNextTokenHead();
   Result<LayerWeights> BindLayer(std::uint32_t layer);
+  // What the names of the tensors of a part of a layer begin with.
+  using LayerPart = std::optional<std::uint32_t> LayerBlocks::*;
+  std::string PrefixOf(std::uint32_t layer, LayerPart part) const;
+  // Of what takes attention's place, and of attention.
+  Status BindMixers(std::uint32_t layer, LayerWeights& w);
+  Status BindRecurrent(const std::string& prefix, LayerWeights& w);
   Result<AttentionWeights> BindAttention(std::uint32_t layer, const std::string& prefix);
   Status BindFusedHeads(const std::string& prefix, std::uint64_t q_rows, std::uint64_t k_rows,
                         std::uint64_t v_rows, AttentionWeights& w);

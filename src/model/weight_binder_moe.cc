@@ -43,8 +43,10 @@ Status WeightBinder::BindExpertMatrices(std::uint32_t layer, const std::string& 
     return Require(prefix + name, {.cols = cols, .rows = rows, .matrices = experts});
   };
   const TensorInfo *gate = nullptr, *up = nullptr;
-  // Both in one tensor: of each expert first the rows of the gate, then those of up.
-  if (file_.Find(prefix + "ffn_gate_up_exps.weight") != nullptr) {
+  if (!TakesUp(config_.form)) {  // files call the only one so
+    TROUPE_ASSIGN_OR_RETURN(gate, require("ffn_up_exps.weight", width, ff));
+  } else if (file_.Find(prefix + "ffn_gate_up_exps.weight") != nullptr) {
+    // Both in one tensor: of each expert first the rows of the gate, then those of up.
     TROUPE_ASSIGN_OR_RETURN(gate, require("ffn_gate_up_exps.weight", width, 2 * ff));
     up = gate;
   } else {
@@ -52,9 +54,10 @@ Status WeightBinder::BindExpertMatrices(std::uint32_t layer, const std::string& 
     TROUPE_ASSIGN_OR_RETURN(up, require("ffn_up_exps.weight", width, ff));
   }
   TROUPE_ASSIGN_OR_RETURN(const TensorInfo* down, require("ffn_down_exps.weight", ff, width));
-  const ExpertLayout& layout = expert_layouts_[layer] = ExpertLayout::For(*gate, *up, *down);
+  const ExpertLayout& layout = expert_layouts_[layer] =
+      up == nullptr ? ExpertLayout::WithoutUp(*gate, *down) : ExpertLayout::For(*gate, *up, *down);
   w.extras.gate_factor = FactorsOf(*gate);
-  w.extras.up_factor = FactorsOf(*up);
+  if (up != nullptr) w.extras.up_factor = FactorsOf(*up);
   if (!config_.moe.beside_dense) w.extras.down_factor = FactorsOf(*down);  // else it is the scale
   if (experts_ == RoutedExperts::kElsewhere) return OkStatus();
   const std::uint64_t before = used_;
@@ -63,6 +66,10 @@ Status WeightBinder::BindExpertMatrices(std::uint32_t layer, const std::string& 
     std::array<PanelMatrix, 3> panels;
     for (std::size_t m = 0; m < panels.size(); ++m) {
       const ExpertMatrix& matrix = layout.matrices[m];
+      if (matrix.rows == 0) {
+        panels[m] = {.type = matrix.type, .cols = matrix.cols};
+        continue;
+      }
       panels[m] = Panels(*matrix.tensor, matrix.FirstRow(e), matrix.rows);
       panels[m].factor = nullptr;  // Complete knows it, also of one expert alone
     }

@@ -85,6 +85,17 @@ Result<StateSpaceWeights> WeightBinder::BindStateSpace(const std::string& prefix
   return w;
 }
 
+Status WeightBinder::BindRecurrent(const std::string& prefix, LayerWeights& w) {
+  if (config_.short_conv_taps > 0) {
+    TROUPE_ASSIGN_OR_RETURN(w.conv, BindShortConv(prefix));
+  } else if (config_.space) {
+    TROUPE_ASSIGN_OR_RETURN(w.space, BindStateSpace(prefix));
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(w.delta, BindDeltaNet(prefix));
+  }
+  return OkStatus();
+}
+
 Result<ShortConvWeights> WeightBinder::BindShortConv(const std::string& prefix) {
   const std::uint64_t width = config_.width;
   ShortConvWeights w;

@@ -19,7 +19,7 @@ struct Linear {
 };
 
 // gate x and up x combined as `form` says, then down: an expert, a shared expert or a dense
-// feed-forward.
+// feed-forward. Of a form that takes one product alone, up has no rows.
 struct Mlp {
   PanelMatrix gate, up, down;
   const float* gate_bias = nullptr;  // a number a row; null: none
@@ -140,7 +140,7 @@ struct MoeWeights {
 };
 
 struct LayerWeights {
-  AttentionWeights attention;  // one of the five,
+  AttentionWeights attention;  // one of the five, or one of the last three before the first,
   MlaWeights mla;              // as the configuration says
   DeltaNetWeights delta;
   StateSpaceWeights space;

@@ -91,7 +91,7 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
   positions = bump.Take<std::int32_t>(chunk);
   group_of_row = bump.Take<std::uint32_t>(chunk);
 
-  // A layer has one of them.
+  // A layer has one of them, or one after the other.
   const std::uint64_t before = bump.used();
   PlaceAttention(config, chunk, bump);
   const std::uint64_t behind = bump.used();

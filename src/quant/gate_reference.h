@@ -12,7 +12,11 @@ enum class GateForm {
   kClamped,  // gpt-oss: the gate is cut off above, up on both sides; swish of slope 1.702, up plus
              // 1
   kGelu,     // gemma4: gelu(gate) * up, by the usual tanh, which is a sigmoid of twice its argument
+  kSquaredRelu,  // nemotron_h: relu(gate)^2 of one product alone; there is no up
 };
+
+// Whether the form takes the second product.
+inline constexpr bool TakesUp(GateForm form) { return form != GateForm::kSquaredRelu; }
 
 inline constexpr float kGateLimit = 7.0f;
 inline constexpr float kGateSlope = 1.702f;
@@ -24,6 +28,10 @@ inline float GateReference(GateForm form, float gate, float up) {
   if (form == GateForm::kGelu) {
     const float inner = kGeluSlope * (gate * (kGeluCube * (gate * gate) + 1.0f));
     return gate * SigmoidReference(inner) * up;
+  }
+  if (form == GateForm::kSquaredRelu) {
+    const float x = gate < 0.0f ? 0.0f : gate;  // NaN stays NaN
+    return x * x;
   }
   const float x = gate > kGateLimit ? kGateLimit : gate;  // NaN stays NaN
   float y = up > kGateLimit ? kGateLimit : up;

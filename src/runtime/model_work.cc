@@ -12,6 +12,7 @@ LoadShape LoadOf(const PlannedModel& model, ExpertId id, const ExpertLayout& lay
   std::vector<Extent> extents;
   model.store->Locate(id, extents);
   constexpr std::uint64_t kAlign = kDirectAlignment.count();
+  std::erase_if(extents, [](const Extent& extent) { return extent.bytes == 0; });
   std::uint64_t bytes = 0;
   for (const Extent& extent : extents) {  // widened as direct reads are
     bytes += AlignUp(extent.offset + extent.bytes, kAlign) - extent.offset / kAlign * kAlign;
@@ -26,6 +27,7 @@ LoadShape LoadOf(const PlannedModel& model, ExpertId id, const ExpertLayout& lay
 std::string ShapeKey(const ExpertLayout& layout) {
   std::string key;
   for (const ExpertMatrix& matrix : layout.matrices) {
+    if (matrix.rows == 0) continue;
     if (!key.empty()) key += ", ";
     key += fmt::format("{} {}x{}", Name(matrix.type), matrix.rows, matrix.cols);
   }

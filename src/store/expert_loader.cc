@@ -185,6 +185,10 @@ void ExpertLoader::CutIntoPieces(Load& load) {
   std::byte* const base = load.store->direct() ? load.slot.data() : load.staging;
   std::uint64_t used = 0;
   for (const Extent& extent : load.extents) {
+    if (extent.bytes == 0) {  // a matrix that these experts do not have
+      load.parts.emplace_back();
+      continue;
+    }
     const std::uint64_t begin = AlignDown(extent.offset);
     const std::uint64_t end = extent.offset + extent.bytes;
     const std::uint64_t aligned_end = AlignUp(end, kAlign);

@@ -89,7 +89,8 @@ class ProbeCommand final : public Command {
     const auto& [gate, up, down] = shape.matrices;
     return {.types = {gate.type, up.type, down.type},
             .width = static_cast<std::uint32_t>(gate.cols),
-            .ff = static_cast<std::uint32_t>(gate.rows)};
+            .ff = static_cast<std::uint32_t>(gate.rows),
+            .takes_up = shape.TakesUp()};
   }
 
   static std::vector<std::string> KeysOf(const CostQuestion& question) {

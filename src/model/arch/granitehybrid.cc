@@ -5,7 +5,6 @@
 #include "model/arch/keys.h"
 
 namespace troupe {
-namespace {
 
 Result<StateSpaceConfig> ReadStateSpace(const ArchKeys& keys) {
   StateSpaceConfig space;
@@ -31,8 +30,6 @@ Result<StateSpaceConfig> ReadStateSpace(const ArchKeys& keys) {
   }
   return space;
 }
-
-}  // namespace
 
 Result<ModelConfig> ReadGraniteHybridConfig(const Metadata& metadata) {
   const ArchKeys keys(metadata, "granitehybrid");

@@ -167,7 +167,14 @@ Result<ModelConfig> ReadCommonConfig(const ArchKeys& keys, Architecture architec
   // Nothing that answers need: whatever it says, the model can be read.
   const Result<std::uint32_t> pooling = keys.CountOr("pooling_type", 0, 0, 4);
   config.pooling = pooling.ok() ? *pooling : 0;
-  TROUPE_ASSIGN_OR_RETURN(config.dense_ff, keys.CountOr("feed_forward_length", 0, 0, kMaxWidth));
+  if (key_heads == KeyHeads::kAlike) {
+    TROUPE_ASSIGN_OR_RETURN(config.dense_ff, keys.CountOr("feed_forward_length", 0, 0, kMaxWidth));
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(
+        const std::vector<std::uint32_t> each,
+        keys.PerLayerOr("feed_forward_length", 0, config.layers, 0, kMaxWidth));
+    config.dense_ff = std::ranges::max(each);
+  }
   TROUPE_ASSIGN_OR_RETURN(config.norm_epsilon,
                           keys.PositiveNumberOr("attention.layer_norm_rms_epsilon", 1e-5f, 1.0f));
   const auto tokens = keys.metadata().GetStrings("tokenizer.ggml.tokens");

@@ -52,7 +52,7 @@ inline constexpr std::uint32_t kMaxHeadDim = 1u << 14;
 inline constexpr std::uint32_t kMaxContext = 1u << 30;
 
 // Whether all layers have as many key heads. Where they differ, ReadCommonConfig takes the largest
-// number, and the family reads them all.
+// number, as it does of dense feed-forwards then, and the family reads them all.
 enum class KeyHeads { kAlike, kOfEachLayer };
 
 // Everything that is spelled alike: sizes, norm, heads, rotary embedding, expert counts.
@@ -72,6 +72,8 @@ Status ReadDenseAndShared(const ArchKeys& keys, ModelConfig& config);
 // Layers behind the last one, which guess further tokens and are left out.
 Status ReadNextTokenLayers(const ArchKeys& keys, ModelConfig& config);
 
+// Sizes of the heads of Mamba-2.
+Result<StateSpaceConfig> ReadStateSpace(const ArchKeys& keys);
 // Flags of the layers that have no key heads, where all others have as many; none: there are none.
 Result<std::vector<bool>> ReadLayersWithoutKeys(const ArchKeys& keys, const ModelConfig& config);
 
@@ -108,5 +110,7 @@ Result<ModelConfig> ReadDots1Config(const Metadata& metadata);
 Result<ModelConfig> ReadErnie45MoeConfig(const Metadata& metadata);
 Result<ModelConfig> ReadHunyuanMoeConfig(const Metadata& metadata);
 Result<ModelConfig> ReadBailingMoe2Config(const Metadata& metadata);
+Result<ModelConfig> ReadNemotronHConfig(const Metadata& metadata);
+Result<ModelConfig> ReadNemotronHMoeConfig(const Metadata& metadata);
 
 }  // namespace troupe
