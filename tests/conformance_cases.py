@@ -42,6 +42,8 @@ FURTHER = [("tiny-qwen3moe", type_) for type_ in (
     ("tiny-granitemoe-shared", "F32")] + [
     ("tiny-granitehybrid", type_) for type_ in ("F32", "Q8_0", "Q4_K")] + [
     ("tiny-granitehybrid-dense", "F32")] + [
+    ("tiny-nemotron_h_moe", type_) for type_ in ("F32", "Q8_0", "Q5_0")] + [
+    ("tiny-nemotron_h", "F32")] + [
     ("tiny-gemma4", type_) for type_ in ("F32", "F16", "BF16")] + [
     (shape, type_) for shape in ("tiny-qwen3vlmoe", "tiny-dots1", "tiny-ernie4_5-moe",
                                  "tiny-hunyuan-moe", "tiny-bailingmoe2") for type_ in

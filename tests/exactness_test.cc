@@ -234,6 +234,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"tiny-lfm2moe", TensorType::kQ4_K}, Case{"tiny-glm4moe-norms", TensorType::kQ8_0},
         Case{"tiny-granitemoe-shared", TensorType::kQ6_K},
         Case{"tiny-granitehybrid", TensorType::kQ8_0}, Case{"tiny-gemma4", TensorType::kQ5_K},
+        Case{"tiny-nemotron_h_moe", TensorType::kQ5_0}, Case{"tiny-nemotron_h", TensorType::kQ8_0},
         Case{"tiny-qwen3moe-factors", TensorType::kNVFP4},
         Case{"tiny-bailingmoe2", TensorType::kQ4_0}, Case{"tiny-hunyuan-moe", TensorType::kQ8_0}),
     NameOf);

@@ -147,8 +147,8 @@ class OffloadExactness : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Families, OffloadExactness,
                          testing::Values("tiny-qwen2moe", "tiny-olmoe", "tiny-deepseek2",
                                          "tiny-qwen35moe", "tiny-gpt-oss", "tiny-lfm2moe",
-                                         "tiny-granitehybrid", "tiny-qwen3moe-factors",
-                                         "tiny-gemma4"),
+                                         "tiny-granitehybrid", "tiny-nemotron_h_moe",
+                                         "tiny-qwen3moe-factors", "tiny-gemma4"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::ranges::replace(name, '-', '_');

@@ -19,7 +19,7 @@ import unittest
 
 import gguf_writer
 
-F32, Q8_0, Q4_K, Q5_K, Q6_K, BF16, MXFP4 = 0, 8, 12, 13, 14, 30, 39
+F32, Q5_0, Q8_0, Q4_K, Q5_K, Q6_K, BF16, MXFP4 = 0, 6, 8, 12, 13, 14, 30, 39
 
 
 def vocabulary(size, pre):
@@ -238,6 +238,48 @@ def granite_hybrid():
     return metadata | vocabulary(100352, "dbrx"), tensors
 
 
+def nemotron_h_moe():
+    """52 blocks of one part each. Rows of 2688 and of 1856 fit no type with blocks of 256."""
+    blocks = "MEMEM*E" * 5 + "MEMEMEM*E" + "MEMEMEME"
+    width, ff, experts, inner, heads, groups, state = 2688, 1856, 128, 4096, 64, 8, 128
+    channels = inner + 2 * groups * state
+    tensors = {"token_embd.weight": ((width, 131072), Q5_0), "output.weight": ((width, 131072), Q8_0),
+               "output_norm.weight": ((width,), F32)}
+    for block, part in enumerate(blocks):
+        at = f"blk.{block}."
+        tensors[f"{at}attn_norm.weight"] = ((width,), F32)
+        if part == "M":
+            tensors |= {f"{at}ssm_in.weight": ((width, inner + channels + heads), Q5_0),
+                        f"{at}ssm_conv1d.weight": ((4, channels), F32),
+                        f"{at}ssm_conv1d.bias": ((channels,), F32),
+                        f"{at}ssm_dt.bias": ((heads,), F32), f"{at}ssm_a": ((1, heads), F32),
+                        f"{at}ssm_d": ((1, heads), F32),
+                        f"{at}ssm_norm.weight": ((inner // groups, groups), F32),
+                        f"{at}ssm_out.weight": ((inner, width), Q4_K)}
+        elif part == "*":
+            tensors |= {f"{at}attn_q.weight": ((width, 4096), Q5_0), f"{at}attn_k.weight": ((width, 256), Q5_0),
+                        f"{at}attn_v.weight": ((width, 256), Q8_0), f"{at}attn_output.weight": ((4096, width), Q4_K)}
+        else:
+            tensors |= {f"{at}ffn_gate_inp.weight": ((width, experts), F32),
+                        f"{at}exp_probs_b.bias": ((experts,), F32),
+                        f"{at}ffn_up_exps.weight": ((width, ff, experts), Q5_0),
+                        f"{at}ffn_down_exps.weight": ((ff, width, experts), Q8_0),
+                        f"{at}ffn_up_shexp.weight": ((width, 3712), Q5_0),
+                        f"{at}ffn_down_shexp.weight": ((3712, width), Q8_0)}
+    metadata = keys(
+        "nemotron_h_moe", block_count=52, context_length=1048576, embedding_length=width,
+        feed_forward_length=array.array("i", [ff * (part == "E") for part in blocks]), attention__head_count=32,
+        attention__head_count_kv=array.array("i", [2 * (part == "*") for part in blocks]),
+        rope__freq_base=1e4, rope__dimension_count=84, rope__scaling__finetuned=False,
+        attention__layer_norm_rms_epsilon=1e-5, attention__layer_norm_epsilon=1e-5,
+        attention__key_length=128, attention__value_length=128, expert_count=experts,
+        expert_used_count=6, expert_group_count=1, expert_group_used_count=1, expert_feed_forward_length=ff,
+        expert_shared_feed_forward_length=3712, expert_shared_count=1, expert_weights_norm=True,
+        expert_weights_scale=2.5, vocab_size=131072, ssm__conv_kernel=4, ssm__state_size=state,
+        ssm__group_count=groups, ssm__inner_size=inner, ssm__time_step_rank=heads)
+    return metadata | vocabulary(131072, "pixtral"), tensors
+
+
 def gemma4():
     width, heads, experts = 2816, 16, 128
     full = [layer % 6 == 5 for layer in range(30)]
@@ -381,7 +423,7 @@ def further():
 UPLOADS = {"gpt-oss-20b": (gpt_oss(24, 32), 459), "gpt-oss-120b": (gpt_oss(36, 128), 687),
            "GLM-4.7-Flash": (glm_flash(), 844), "LFM2-8B-A1B": (lfm2_moe(), 256),
            "GLM-4.5-Air": (glm_air(), 803), "granite-3.1-3b-a800m": (granite_moe(), 322),
-           "granite-4.0-h-tiny": (granite_hybrid(), 666), "gemma-4-26B-A4B": (gemma4(), 658),
+           "granite-4.0-h-tiny": (granite_hybrid(), 666), "Nemotron-3-Nano-30B-A3B": (nemotron_h_moe(), 401), "gemma-4-26B-A4B": (gemma4(), 658),
            "Qwen3.6-35B-A3B": (qwen36(), 753)}
 FACTS = {"gpt-oss-20b": ["128 positions in 12 of 24 layers", "top 4 by softmax",
                          "with biases, clamped", "by YaRN beyond 4096"],
@@ -398,6 +440,9 @@ FACTS = {"gpt-oss-20b": ["128 positions in 12 of 24 layers", "top 4 by softmax",
          "granite-4.0-h-tiny": ["in 36 layers: 48 heads of 64 on 1 key heads of 128",
                                 "64 of width 512, top 6 by softmax", "shared expert width 1024",
                                 "rotary        none"],
+         "Nemotron-3-Nano-30B-A3B": ["23 of 52 blocks", "in 23 layers: 64 heads of 64 on 8 key heads of 128",
+                                     "128 of width 1856, top 6 by sigmoid, weights normalised, scaled by 2.5",
+                                     "shared expert width 3712", "rotary        none"],
          "gemma-4-26B-A4B": ["1024 positions in 25 of 30 layers, on 8 key heads of 256",
                              "16 heads on 2 key heads of 512", "beside a dense part",
                              "bent to stay within 30"]}
@@ -447,6 +492,8 @@ class PopularUploads(unittest.TestCase):
                  "GLM-4.5-Air": ["blk.45.exp_probs_b.bias"],
                  "granite-3.1-3b-a800m": ["blk.31.ffn_down_exps.weight"],
                  "granite-4.0-h-tiny": ["blk.0.ssm_conv1d.bias", "blk.39.ssm_a", "blk.35.attn_v.weight"],
+                 "Nemotron-3-Nano-30B-A3B": ["blk.50.ssm_d", "blk.42.attn_k.weight", "blk.51.exp_probs_b.bias",
+                                             "blk.51.ffn_up_shexp.weight", "blk.1.attn_norm.weight"],
                  "Qwen3.6-35B-A3B": ["blk.38.ssm_conv1d.weight", "blk.39.attn_q.weight"],
                  "Ling-mini-2.0": ["blk.19.attn_qkv.weight"],
                  "Hunyuan-A13B": ["blk.31.attn_k_norm.weight"],

@@ -18,6 +18,10 @@ Status CheckShape(const ModelShape& shape) {
                      : InvalidArgument("{}: {} is 0, at least 1 expected", shape.name, what);
   };
   TROUPE_RETURN_IF_ERROR(need("the number of layers", shape.layers));
+  if (!shape.blocks.empty() && shape.layers > shape.blocks.size()) {
+    return InvalidArgument("{}: the number of layers is {}, at most {} expected", shape.name,
+                           shape.layers, shape.blocks.size());
+  }
   TROUPE_RETURN_IF_ERROR(need("the width", shape.width));
   TROUPE_RETURN_IF_ERROR(need("the number of heads", shape.heads));
   TROUPE_RETURN_IF_ERROR(need("the number of key heads", shape.kv_heads));

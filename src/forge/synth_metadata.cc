@@ -64,6 +64,19 @@ void WriteKeyHeads(const ModelShape& shape, const std::vector<std::uint32_t>& at
   keys.Numbers("attention.head_count_kv", std::move(of_layers));
 }
 
+void WriteBlocks(const ModelShape& shape, KeyWriter& keys) {
+  std::vector<std::int32_t> key_heads, feed_forward;
+  for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
+    const char part = shape.blocks[layer];
+    const std::uint32_t ff = part == 'E' ? shape.experts->ff : part == '-' ? shape.dense_ff : 0;
+    key_heads.push_back(part == '*' ? static_cast<std::int32_t>(shape.kv_heads) : 0);
+    feed_forward.push_back(static_cast<std::int32_t>(ff));
+  }
+  keys.Numbers("attention.head_count_kv", std::move(key_heads));
+  keys.Numbers("feed_forward_length", std::move(feed_forward));
+  keys.Number("attention.layer_norm_epsilon", shape.norm_epsilon);
+}
+
 void WriteAttention(const ModelShape& shape, bool combined_kv, KeyWriter& keys) {
   keys.Count("attention.head_count", shape.heads);
   keys.Number("attention.layer_norm_rms_epsilon", shape.norm_epsilon);
@@ -77,6 +90,8 @@ void WriteAttention(const ModelShape& shape, bool combined_kv, KeyWriter& keys) 
   if (!shape.mla) {
     if (shape.short_conv) {
       WriteKeyHeads(shape, shape.short_conv->attention_layers, keys);
+    } else if (!shape.blocks.empty()) {
+      WriteBlocks(shape, keys);
     } else if (shape.space) {
       WriteKeyHeads(shape, shape.space->attention_layers, keys);
     } else {
@@ -150,7 +165,8 @@ void WriteExperts(const ModelShape& shape, KeyWriter& keys) {
     return std::ranges::find(families, shape.architecture) != families.end();
   };
   if (shape.dense_ff > 0 || shape.delta ||
-      is({Architecture::kGptOss, Architecture::kMinimaxM2, Architecture::kHunyuanMoe})) {
+      is({Architecture::kGptOss, Architecture::kMinimaxM2, Architecture::kHunyuanMoe,
+          Architecture::kNemotronHMoe})) {
     keys.Count("expert_feed_forward_length", experts.ff);
   }
   if (experts.leading_dense > 0) {
@@ -163,8 +179,12 @@ void WriteExperts(const ModelShape& shape, KeyWriter& keys) {
   } else if (experts.shared_ff > 0) {
     keys.Count("expert_shared_feed_forward_length", experts.shared_ff);
   }
+  if (is({Architecture::kNemotronHMoe})) {
+    keys.Count("expert_shared_count", experts.shared_count);
+    keys.Number("expert_weights_scale", experts.scale);
+  }
   if (is({Architecture::kDeepseek2, Architecture::kGlm4Moe, Architecture::kDots1,
-          Architecture::kBailingMoe2})) {
+          Architecture::kBailingMoe2, Architecture::kNemotronHMoe})) {
     keys.Flag("expert_weights_norm", experts.normalise);
   }
   if (is({Architecture::kMinimaxM2, Architecture::kLfm2Moe, Architecture::kDeepseek2,
@@ -172,7 +192,7 @@ void WriteExperts(const ModelShape& shape, KeyWriter& keys) {
     keys.Count("expert_gating_func", experts.sigmoid ? 2 : 1);
   }
   if (is({Architecture::kErnie45Moe})) keys.Count("interleave_moe_layer_step", 1);
-  if (is({Architecture::kDeepseek2, Architecture::kBailingMoe2})) {
+  if (is({Architecture::kDeepseek2, Architecture::kBailingMoe2, Architecture::kNemotronHMoe})) {
     keys.Count("expert_group_count", experts.groups);
     keys.Count("expert_group_used_count", experts.groups_used);
   }
@@ -194,7 +214,9 @@ Metadata MetadataOf(const ModelShape& shape, const SynthLayout& layout) {
   keys.Count("context_length", shape.context);
   keys.Count("embedding_length", shape.width);
   // Families in which all layers have experts give the experts' width here.
-  keys.Count("feed_forward_length", shape.dense_ff > 0 ? shape.dense_ff : shape.experts->ff);
+  if (shape.blocks.empty()) {
+    keys.Count("feed_forward_length", shape.dense_ff > 0 ? shape.dense_ff : shape.experts->ff);
+  }
   keys.Count("vocab_size", shape.vocabulary);
   WriteAttention(shape, layout.combined_kv, keys);
   if (shape.delta) WriteDeltaNet(shape, keys);

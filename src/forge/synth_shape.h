@@ -49,7 +49,7 @@ struct ShortConvShape {
   std::vector<std::uint32_t> attention_layers = {};
 };
 
-// Mamba-2 in all layers but these, whose heads do not rotate.
+// Mamba-2 in all layers but these, whose heads do not rotate; or as ModelShape::blocks says.
 struct StateSpaceShape {
   std::uint32_t heads = 0;
   std::uint32_t head_dim = 0;
@@ -101,6 +101,9 @@ struct ModelShape {
   std::optional<DeltaNetShape> delta = std::nullopt;
   std::optional<ShortConvShape> short_conv = std::nullopt;
   std::optional<StateSpaceShape> space = std::nullopt;
+  // Where a layer is a block with one part, one letter a layer: M Mamba-2, * attention, E experts,
+  // - a dense feed-forward. Empty: layers have a feed-forward behind one of the others.
+  std::string blocks = {};
   std::optional<ScalesShape> scales = std::nullopt;
   std::optional<WindowHeadsShape> window_heads = std::nullopt;
   double logit_cap = 0;

@@ -17,6 +17,8 @@ constexpr double kDownGain = 2.0;    // SiLU shrinks, and the weights of experts
 // given.
 constexpr double kClampedGain = 3.0;
 constexpr double kClampedDownGain = 0.25;
+// Squared ReLU makes numbers of 1.2 or so of normal ones.
+constexpr double kSquaredDownGain = 1.0;
 constexpr double kOutputGain = 3.0;  // logits: some tokens likely, none certain
 
 // Against the 1 or so that each block adds: in a deep stream of random parts rounding anywhere
@@ -51,6 +53,12 @@ class TensorList {
   }
   void Bias(std::string_view name, std::uint64_t n) {
     Add(fmt::format("{}.bias", name), {n}, 0.0, kBiasDeviation);
+  }
+  // Whether a feed-forward has a second product, which the first one gates.
+  bool HasGate() const { return shape_.blocks.empty(); }
+  double DownGain() const {
+    if (!HasGate()) return kSquaredDownGain;
+    return shape_.architecture == Architecture::kGptOss ? kClampedDownGain : kDownGain;
   }
   // `inputs`: how many products an output sums, where that is not the first dimension.
   void Weight(std::string_view name, std::initializer_list<std::uint64_t> dims, double gain = 1.0,
@@ -235,9 +243,9 @@ void AddMla(TensorList& list, bool combined_kv) {
 
 void AddDenseFeedForward(TensorList& list) {
   const std::uint64_t d = list.shape().width, ff = list.shape().dense_ff;
-  list.Weight("ffn_gate", {d, ff});
+  if (list.HasGate()) list.Weight("ffn_gate", {d, ff});
   list.Weight("ffn_up", {d, ff});
-  list.Weight("ffn_down", {ff, d}, kDownGain);
+  list.Weight("ffn_down", {ff, d}, list.DownGain());
 }
 
 void AddExperts(TensorList& list) {
@@ -248,9 +256,9 @@ void AddExperts(TensorList& list) {
   if (experts.selection_bias) list.Bias("exp_probs_b", experts.count);
   const bool clamped = shape.architecture == Architecture::kGptOss;
   const double gain = clamped ? kClampedGain : 1.0;
-  list.Weight("ffn_gate_exps", {d, ff, experts.count}, gain);
+  if (list.HasGate()) list.Weight("ffn_gate_exps", {d, ff, experts.count}, gain);
   list.Weight("ffn_up_exps", {d, ff, experts.count}, gain);
-  list.Weight("ffn_down_exps", {ff, d, experts.count}, clamped ? kClampedDownGain : kDownGain);
+  list.Weight("ffn_down_exps", {ff, d, experts.count}, list.DownGain());
   if (clamped) {
     list.Bias("ffn_gate_inp", experts.count);
     list.Add("ffn_gate_exps.bias", {ff, experts.count}, 0.0, kBiasDeviation);
@@ -261,9 +269,9 @@ void AddExperts(TensorList& list) {
   if (shape.architecture == Architecture::kQwen2Moe || shape.delta) {
     list.Weight("ffn_gate_inp_shexp", {d});
   }
-  list.Weight("ffn_gate_shexp", {d, shared});
+  if (list.HasGate()) list.Weight("ffn_gate_shexp", {d, shared});
   list.Weight("ffn_up_shexp", {d, shared});
-  list.Weight("ffn_down_shexp", {shared, d}, kDownGain);
+  list.Weight("ffn_down_shexp", {shared, d}, list.DownGain());
 }
 
 void AddGemmaFeedForward(TensorList& list) {
@@ -295,6 +303,18 @@ void AddFeedForward(TensorList& list, std::uint32_t layer) {
   const bool late = shape.delta || list.Is({Architecture::kGptOss, Architecture::kGlm4Moe});
   list.Norm(late ? "post_attention_norm" : "ffn_norm", shape.width);
   if (shape.experts && layer >= shape.experts->leading_dense) {
+    AddExperts(list);
+  } else {
+    AddDenseFeedForward(list);
+  }
+}
+
+void AddBlock(TensorList& list, char part) {
+  if (part == 'M') {
+    AddStateSpace(list);
+  } else if (part == '*') {
+    AddAttention(list);
+  } else if (part == 'E') {
     AddExperts(list);
   } else {
     AddDenseFeedForward(list);
@@ -333,6 +353,10 @@ std::vector<SynthTensor> TensorsOf(const ModelShape& shape, const SynthLayout& l
   for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
     list.set_layer(layer);
     list.Norm("attn_norm", shape.width);
+    if (!shape.blocks.empty()) {
+      AddBlock(list, shape.blocks[layer]);
+      continue;
+    }
     if (shape.delta && (layer + 1) % shape.delta->attention_every != 0) {
       AddDeltaNet(list);
     } else if (HasShortConv(shape, layer)) {

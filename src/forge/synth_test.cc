@@ -47,7 +47,7 @@ TEST_P(EveryShape, HasMetadataThatReadsBackAsItself) {
   const Result<ModelConfig> config = ReadModelConfig(metadata);
   ASSERT_TRUE(config.ok()) << config.status().ToString();
   EXPECT_EQ(config->architecture, shape.architecture);
-  EXPECT_EQ(config->layers, shape.layers);
+  EXPECT_EQ(config->FileBlocks(), shape.layers);
   EXPECT_EQ(config->width, shape.width);
   EXPECT_EQ(config->vocabulary, shape.vocabulary);
   EXPECT_EQ(config->attention.heads, shape.heads);
@@ -98,7 +98,7 @@ TEST(PublishedShapes, HaveAsManyWeightsAsPublished) {
       {"deepseek-v2-lite", 15.71},    {"glm-4.7-flash", 29.94},     {"gpt-oss-20b", 20.91},
       {"gpt-oss-120b", 116.83},       {"minimax-m2", 228.69},       {"lfm2-8b-a1b", 8.34},
       {"granite-3.1-3b-a800m", 3.30}, {"gemma-4-26b-a4b", 25.23},   {"granite-4.0-h-tiny", 6.94},
-      {"granite-4.0-h-small", 32.21}};
+      {"granite-4.0-h-small", 32.21}, {"nemotron-3-nano-30b-a3b", 31.58}};
   for (const auto& [name, billions] : kPublished) {
     std::uint64_t weights = 0;
     for (const SynthTensor& tensor : TensorsOf(Shape(name), {})) {
@@ -213,6 +213,8 @@ TEST(Synthesize, RefusesShapesThatNoModelHasAndLeavesNoFile) {
     EXPECT_FALSE(report.ok());
     return report.ok() ? "" : report.status().message();
   };
+  EXPECT_EQ(error_of([](ModelShape& s) { s.blocks = "M"; }),
+            "tiny-qwen2moe: the number of layers is 2, at most 1 expected");
   EXPECT_EQ(error_of([](ModelShape& s) { s.layers = 0; }),
             "tiny-qwen2moe: the number of layers is 0, at least 1 expected");
   EXPECT_THAT(error_of([](ModelShape& s) { s.kv_heads = 3; }), HasSubstr("head_count_kv is 3"));

@@ -152,6 +152,30 @@ ModelShape TinyGraniteHybrid(std::string name, bool dense) {
   return shape;
 }
 
+// Experts behind Mamba-2, behind attention and behind both; two groups of heads. The dense one has
+// blocks that stand alone, too.
+ModelShape TinyNemotronH(std::string name, bool dense) {
+  ModelShape shape = Tiny(
+      std::move(name), dense ? Architecture::kNemotronH : Architecture::kNemotronHMoe);
+  shape.blocks = dense ? "M-MM*--M" : "MEM*E*EME";
+  shape.layers = static_cast<std::uint32_t>(shape.blocks.size());
+  shape.space = {{.heads = 16, .head_dim = 32, .groups = 2, .key_dim = 64}};
+  if (dense) {
+    shape.dense_ff = 512;
+  } else {
+    shape.experts = {{.count = 8,
+                      .top_k = 3,
+                      .ff = 256,
+                      .shared_ff = 512,
+                      .shared_count = 1,
+                      .sigmoid = true,
+                      .selection_bias = true,
+                      .normalise = true,
+                      .scale = 1.5}};
+  }
+  return shape;
+}
+
 // Every other layer has a window that is shorter than the tests' texts.
 ModelShape TinyGemma4() {
   ModelShape shape = Tiny("tiny-gemma4", Architecture::kGemma4);
@@ -283,6 +307,8 @@ std::vector<ModelShape> TinyShapes() {
           TinyGraniteMoe("tiny-granitemoe-shared", 256),
           TinyGraniteHybrid("tiny-granitehybrid", false),
           TinyGraniteHybrid("tiny-granitehybrid-dense", true),
+          TinyNemotronH("tiny-nemotron_h_moe", false),
+          TinyNemotronH("tiny-nemotron_h", true),
           TinyGemma4(),
           TinyQwen3Vl(),
           TinyWithShared("tiny-dots1", Architecture::kDots1, 1),

@@ -85,7 +85,8 @@ INSTANTIATE_TEST_SUITE_P(All, EveryFamily,
                          ::testing::Values("tiny-mixtral", "tiny-qwen2moe", "tiny-qwen3moe",
                                            "tiny-olmoe", "tiny-deepseek", "tiny-deepseek2",
                                            "tiny-qwen35moe", "tiny-gpt-oss", "tiny-lfm2moe",
-                                           "tiny-granitemoe-shared", "tiny-granitehybrid"));
+                                           "tiny-granitemoe-shared", "tiny-granitehybrid",
+                                           "tiny-nemotron_h_moe"));
 
 TEST(WidenExperts, RefusesAModelWithoutExperts) {
   const TempFolder folder;

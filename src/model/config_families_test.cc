@@ -92,15 +92,19 @@ TEST(ConfigOfAFamily, ReadsTheScalesOfGranite) {
   EXPECT_THAT(Describe(*ReadModelConfig(m)), testing::Contains(HasSubstr("rotary        none")));
 }
 
+void SetSpaceKeys(const std::string& arch, Metadata& m) {
+  m.Set(arch + ".ssm.conv_kernel", std::uint32_t{4});
+  m.Set(arch + ".ssm.state_size", std::uint32_t{64});
+  m.Set(arch + ".ssm.group_count", std::uint32_t{2});
+  m.Set(arch + ".ssm.time_step_rank", std::uint32_t{6});
+  m.Set(arch + ".ssm.inner_size", std::uint32_t{192});
+}
+
 Metadata StateSpaceKeys() {
   Metadata m = MoeKeys("granitehybrid");
   m.Set("granitehybrid.attention.head_count_kv", Array{std::vector<std::int32_t>{0, 0, 2, 0}});
   m.Set("granitehybrid.rope.scaling.finetuned", false);
-  m.Set("granitehybrid.ssm.conv_kernel", std::uint32_t{4});
-  m.Set("granitehybrid.ssm.state_size", std::uint32_t{64});
-  m.Set("granitehybrid.ssm.group_count", std::uint32_t{2});
-  m.Set("granitehybrid.ssm.time_step_rank", std::uint32_t{6});
-  m.Set("granitehybrid.ssm.inner_size", std::uint32_t{192});
+  SetSpaceKeys("granitehybrid", m);
   return m;
 }
 
@@ -137,6 +141,79 @@ TEST(ConfigOfAFamily, SizesOfMamba2ThatDoNotFitTogetherAreRefused) {
     Metadata m = StateSpaceKeys();
     m.Set(std::string("granitehybrid.ssm.") + c.key, c.value);
     EXPECT_THAT(ErrorOf(m), HasSubstr(c.message));
+  }
+}
+
+// M Mamba-2, * attention, anything else a feed-forward.
+Metadata BlockKeys(const std::string& arch, std::string_view blocks) {
+  Metadata m = arch == "nemotron_h" ? CommonKeys(arch) : MoeKeys(arch);
+  std::vector<std::int32_t> heads, feed_forward;
+  for (const char block : blocks) {
+    heads.push_back(block == '*' ? 2 : 0);
+    feed_forward.push_back(block == '*' || block == 'M' ? 0 : 512);
+  }
+  m.Set(arch + ".block_count", static_cast<std::uint32_t>(blocks.size()));
+  m.Set(arch + ".attention.head_count_kv", Array{heads});
+  m.Set(arch + ".feed_forward_length", Array{feed_forward});
+  SetSpaceKeys(arch, m);
+  return m;
+}
+
+TEST(ConfigOfAFamily, BlocksOfNemotronHAreLayersEachWithItsExperts) {
+  Metadata m = BlockKeys("nemotron_h_moe", "MEM*E*EME");
+  m.Set("nemotron_h_moe.expert_weights_norm", true);
+  m.Set("nemotron_h_moe.expert_weights_scale", 2.5f);
+  m.Set("nemotron_h_moe.expert_shared_feed_forward_length", std::uint32_t{256});
+  const ModelConfig c = ReadModelConfig(m).value();
+  EXPECT_EQ(c.layers, 4u);
+  EXPECT_EQ(c.FileBlocks(), 9u);
+  EXPECT_EQ(c.recurrent, (std::vector<bool>{true, true, false, true}));
+  EXPECT_TRUE(!c.HasAttention(0) && c.HasAttention(1) && c.HasAttention(2) && !c.HasAttention(3));
+  EXPECT_EQ(c.AttentionLayers(), 2u);
+  EXPECT_EQ(c.RecurrentLayers(), 3u);
+  EXPECT_TRUE(c.IsMoeLayer(0) && c.IsMoeLayer(3) && c.moe.shared_ff == 256);
+  EXPECT_EQ(c.blocks[1].recurrent, 2u);
+  EXPECT_EQ(c.blocks[1].attention, 3u);
+  EXPECT_EQ(c.blocks[1].feed_forward, 4u);
+  const std::uint32_t layers[] = {0, 0, 1, 1, 1, 2, 2, 3, 3};
+  for (std::uint32_t block = 0; block < 9; ++block) {
+    EXPECT_EQ(c.LayerOfBlock(block), layers[block]) << block;
+  }
+  EXPECT_EQ(c.form, GateForm::kSquaredRelu);
+  EXPECT_EQ(c.rope.dims, 0u);
+  EXPECT_EQ(c.moe.routing.score, GateScore::kSigmoid);
+  EXPECT_EQ(c.moe.selection_bias, Presence::kRequired);
+  EXPECT_FLOAT_EQ(c.moe.routing.scale, 2.5f);
+  const std::vector<std::string> lines = Describe(c);
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("4 of 9 blocks")));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("in 3 layers: 6 heads of 32")));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("by squared ReLU without a gate")));
+}
+
+TEST(ConfigOfAFamily, NemotronHWithoutExpertsMayHaveBlocksAlone) {
+  const ModelConfig c = ReadModelConfig(BlockKeys("nemotron_h", "M-MM*--M")).value();
+  EXPECT_EQ(c.layers, 5u);
+  EXPECT_EQ(c.dense_ff, 512u);
+  EXPECT_EQ(c.recurrent, (std::vector<bool>{true, true, true, false, true}));
+  EXPECT_TRUE(c.HasFeedForward(0) && !c.HasFeedForward(1) && c.HasFeedForward(2));
+  EXPECT_TRUE(c.HasFeedForward(3) && !c.HasAttention(3) && !c.HasFeedForward(4));
+  EXPECT_FALSE(ReadModelConfig(BlockKeys("nemotron_h", "*-*-"))->HasState());
+}
+
+TEST(ConfigOfAFamily, WhatNemotronHCannotBeIsRefused) {
+  EXPECT_THAT(ErrorOf(BlockKeys("nemotron_h_moe", "MEMM*E")),
+              HasSubstr("feed_forward_length: no experts behind block 2"));
+  EXPECT_THAT(ErrorOf(BlockKeys("nemotron_h_moe", "MEM*")),
+              HasSubstr("feed_forward_length: no experts behind block 3"));
+  EXPECT_THAT(ErrorOf(BlockKeys("nemotron_h", "MMM*")),
+              HasSubstr("nemotron_h.feed_forward_length is missing"));
+  Metadata m = BlockKeys("nemotron_h", "M-*-");
+  m.Set("nemotron_h.feed_forward_length", Array{std::vector<std::int32_t>{0, 512, 0, 256}});
+  EXPECT_THAT(ErrorOf(m), HasSubstr("0, or the same number, in each layer"));
+  for (const char* key : {"moe_latent_size", "nextn_predict_layers"}) {
+    Metadata large = BlockKeys("nemotron_h_moe", "ME*E");
+    large.Set(std::string("nemotron_h_moe.") + key, std::uint32_t{2});
+    EXPECT_THAT(ErrorOf(large), HasSubstr(std::string(key) + " is 2, expected 0"));
   }
 }
 

@@ -104,6 +104,24 @@ TEST_F(ExpertLayoutTest, AGateAndAnUpMatrixMayBeHalvesOfOneTensor) {
             layout_.In({TensorType::kQ4_0, TensorType::kQ4_0, TensorType::kF16}).SourceBytes());
 }
 
+TEST_F(ExpertLayoutTest, WithoutUpTheOtherTwoFollowEachOther) {
+  const ExpertLayout layout = ExpertLayout::WithoutUp(gate_, down_);
+  EXPECT_FALSE(layout.TakesUp());
+  EXPECT_EQ(layout.SourceBytes(), (gate_.bytes + down_.bytes).count() / 4);
+  EXPECT_EQ(layout.matrices[0].FirstRow(3), 3 * 40u);
+  EXPECT_EQ(layout.matrices[2].slot_offset, 2624u);
+  std::vector<std::byte> slot(layout.SlotBytes());
+  layout.Pack(std::array<std::span<const std::byte>, 3>{rows_[0], {}, rows_[2]}, slot);
+  const Mlp mlp = layout.At(slot.data());
+  EXPECT_EQ(mlp.form, GateForm::kSquaredRelu);
+  EXPECT_EQ(mlp.up.rows, 0u);
+  EXPECT_TRUE(std::ranges::equal(RowOf(mlp.gate, 39), rows_[0].subspan(39 * 54, 54)));
+  EXPECT_TRUE(std::ranges::equal(RowOf(mlp.down, 95), rows_[2].subspan(95 * 80, 80)));
+  std::vector<std::byte> copy(slot.size(), std::byte{1});
+  layout.CopySlot(mlp, 0, copy);
+  EXPECT_EQ(copy, slot);
+}
+
 TEST_F(ExpertLayoutTest, TheSameMatricesInOtherTypesArePlacedAnew) {
   const ExpertLayout low = layout_.In({TensorType::kQ4_0, TensorType::kQ4_0, TensorType::kF16});
   EXPECT_EQ(low.matrices[1].tensor, &up_);

@@ -43,6 +43,23 @@ TEST(InspectModel, AddsUpAModelOfExperts) {
             facts->output + Halves(256) + 2 * (layer.Total() - Halves(4 * 3 * 256 * 256)));
 }
 
+TEST(InspectModel, AddsUpBlocksOfOnePartToTheLayersTheyAre) {
+  const TempFolder folder;
+  const GgufModel model = Synth(folder, *FindShape("tiny-nemotron_h_moe"), TensorType::kF16);
+  const ModelFacts facts = InspectModel(model).value();
+  ASSERT_EQ(facts.layers.size(), 4u);
+  for (const LayerBytes& layer : facts.layers) {
+    EXPECT_EQ(layer.experts, Halves(8 * 2 * 256 * 256));
+    EXPECT_EQ(layer.router, Floats(8 * 256 + 8));
+  }
+  // Of Mamba-2 and attention; of attention alone. Width 256, 4 heads on 2 of 64.
+  EXPECT_EQ(facts.layers[2].attention, Halves(256 * (256 + 128 + 128 + 256)));
+  EXPECT_EQ(facts.layers[1].attention, facts.layers[0].attention + facts.layers[2].attention);
+  EXPECT_EQ(facts.layers[1].norms, facts.layers[0].norms + Floats(256));
+  EXPECT_EQ(facts.KvPerToken(KvType::kF16), Halves(2 * 2 * 2 * 64));
+  EXPECT_EQ(facts.Dense() + facts.Experts(), model.tensor_bytes());
+}
+
 TEST(InspectModel, CountsTheContextAsTheCacheLaysItOut) {
   const TempFolder folder;
   const ModelFacts facts =

@@ -90,7 +90,7 @@ TEST_P(StateReplay, WithoutItTheStateHoldsWhatWasWrong) {
 
 INSTANTIATE_TEST_SUITE_P(Families, StateReplay,
                          testing::Values("tiny-qwen3next", "tiny-qwen35moe", "tiny-lfm2moe",
-                                         "tiny-granitehybrid"),
+                                         "tiny-granitehybrid", "tiny-nemotron_h_moe"),
                          [](const auto& shape) {
                            std::string name = shape.param;
                            std::erase(name, '-');

@@ -307,7 +307,8 @@ INSTANTIATE_TEST_SUITE_P(Families, Transforming,
                                          "tiny-qwen3moe", "tiny-olmoe", "tiny-deepseek",
                                          "tiny-deepseek2", "tiny-qwen3next", "tiny-qwen35moe",
                                          "tiny-gpt-oss", "tiny-lfm2moe", "tiny-glm4moe",
-                                         "tiny-granitemoe", "tiny-granitehybrid", "tiny-gemma4"),
+                                         "tiny-granitemoe", "tiny-granitehybrid",
+                                         "tiny-nemotron_h_moe", "tiny-nemotron_h", "tiny-gemma4"),
                          NameOf);
 
 }  // namespace

@@ -186,7 +186,8 @@ TEST_P(KeptPrefixesWithStates, StatesThatFindNoPlaceAreLeftOutTheOldestFirst) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, KeptPrefixesWithStates,
-                         testing::Values("tiny-qwen35moe", "tiny-lfm2moe", "tiny-granitehybrid"),
+                         testing::Values("tiny-qwen35moe", "tiny-lfm2moe", "tiny-granitehybrid",
+                                         "tiny-nemotron_h_moe"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::erase(name, '-');

@@ -262,7 +262,7 @@ TEST_P(Sessions, AnyInterleavingGivesEveryOneTheBytesItGetsAlone) {
 INSTANTIATE_TEST_SUITE_P(Shapes, Sessions,
                          testing::Values("tiny-qwen2moe", "tiny-deepseek2", "tiny-qwen35moe",
                                          "tiny-gpt-oss", "tiny-lfm2moe", "tiny-granitehybrid",
-                                         "tiny-gemma4"),
+                                         "tiny-nemotron_h_moe", "tiny-gemma4"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::erase(name, '-');

@@ -66,7 +66,7 @@ class TestStore final : public ExpertStore {
       return;
     }
     extents.push_back({.file = 0, .offset = begin + 32, .bytes = 7'000});
-    extents.push_back({.file = 0, .offset = begin + 9'000, .bytes = 100});
+    extents.push_back({.file = 0, .offset = begin + 9'000, .bytes = middle});
     extents.push_back({.file = 0, .offset = begin + 12'288, .bytes = 8'192});
   }
   std::unique_ptr<ArrivalCheck> BeginCheck(ExpertId id) override {
@@ -86,6 +86,7 @@ class TestStore final : public ExpertStore {
   }
 
   std::uint32_t refused = ~0u;
+  std::uint64_t middle = 100;           // bytes of the part in the middle
   std::span<const std::byte> recorded;  // what the file should hold; empty: nobody knows
 
  private:
@@ -228,6 +229,18 @@ TEST_P(ExpertLoaderTest, ReadsAreAlignedAndNoLongerThanAPiece) {
   });
   for (std::uint32_t e = 0; e < kExperts; ++e) Request(e);
   RunToTheEnd();
+}
+
+TEST_P(ExpertLoaderTest, APartOfNoBytesIsNotReadAndIsThereEmpty) {
+  store_->middle = 0;
+  reader_->SetScript([direct = GetParam()](const ReadRequest& request) {
+    // In one part that page is read with the others.
+    if (!direct) EXPECT_NE(request.offset % TestStore::kStride, 8'192u);
+    return FakeReader::Fault::kNone;
+  });
+  for (std::uint32_t e = 0; e < kExperts; ++e) Request(e);
+  RunToTheEnd();
+  for (std::uint32_t e = 0; e < kExperts; ++e) EXPECT_TRUE(Holds(e)) << "expert " << e;
 }
 
 TEST_P(ExpertLoaderTest, DemandGoesBeforePrefetchThatHasNotStarted) {
