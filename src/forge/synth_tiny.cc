@@ -155,8 +155,8 @@ ModelShape TinyGraniteHybrid(std::string name, bool dense) {
 // Experts behind Mamba-2, behind attention and behind both; two groups of heads. The dense one has
 // blocks that stand alone, too.
 ModelShape TinyNemotronH(std::string name, bool dense) {
-  ModelShape shape = Tiny(
-      std::move(name), dense ? Architecture::kNemotronH : Architecture::kNemotronHMoe);
+  ModelShape shape =
+      Tiny(std::move(name), dense ? Architecture::kNemotronH : Architecture::kNemotronHMoe);
   shape.blocks = dense ? "M-MM*--M" : "MEM*E*EME";
   shape.layers = static_cast<std::uint32_t>(shape.blocks.size());
   shape.space = {{.heads = 16, .head_dim = 32, .groups = 2, .key_dim = 64}};

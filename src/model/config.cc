@@ -153,10 +153,10 @@ std::vector<std::string> Describe(const ModelConfig& config) {
   const AttentionConfig& a = config.attention;
   lines.push_back(fmt::format("architecture  {}{}", Name(config.architecture),
                               config.name.empty() ? "" : " (" + config.name + ")"));
-  lines.push_back(fmt::format(
-      "layers        {}{}, width {}, vocabulary {}, trained context {}", config.layers,
-      config.blocks.empty() ? "" : fmt::format(" of {} blocks", config.FileBlocks()), config.width,
-      config.vocabulary, config.trained_context));
+  lines.push_back(
+      fmt::format("layers        {}{}, width {}, vocabulary {}, trained context {}", config.layers,
+                  config.blocks.empty() ? "" : fmt::format(" of {} blocks", config.FileBlocks()),
+                  config.width, config.vocabulary, config.trained_context));
   if (a.mla) {
     lines.push_back(
         fmt::format("attention     {} heads, latent rows of {} + {} rotary, queries {}", a.heads,
@@ -170,16 +170,15 @@ std::vector<std::string> Describe(const ModelConfig& config) {
     const DeltaNetConfig& delta = *config.delta;
     lines.push_back(fmt::format(
         "delta net     in {} layers: {} heads on {} key heads of {}, convolution over {} tokens",
-        config.RecurrentLayers(), delta.value_heads, delta.key_heads,
-        delta.head_dim, delta.taps));
+        config.RecurrentLayers(), delta.value_heads, delta.key_heads, delta.head_dim, delta.taps));
   }
   if (config.space) {
     const StateSpaceConfig& space = *config.space;
     lines.push_back(fmt::format(
         "state space   in {} layers: {} heads of {} on {} key heads of {}, convolution over {} "
         "tokens",
-        config.RecurrentLayers(), space.heads, space.head_dim, space.groups,
-        space.key_dim, space.taps));
+        config.RecurrentLayers(), space.heads, space.head_dim, space.groups, space.key_dim,
+        space.taps));
   }
   if (config.short_conv_taps > 0) {
     lines.push_back(fmt::format("convolution   in {} layers, over {} tokens",
@@ -213,10 +212,11 @@ std::vector<std::string> Describe(const ModelConfig& config) {
     }
   }
   if (config.moe.routing.experts == 0 || config.moe.leading_dense > 0) {
-    lines.push_back(
-        fmt::format("dense layers  {} of width {}",
-                    config.moe.routing.experts == 0 ? config.layers : config.moe.leading_dense,
-                    config.dense_ff));
+    std::uint32_t dense = 0;
+    for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
+      dense += config.HasFeedForward(layer) && !config.IsMoeLayer(layer) ? 1 : 0;
+    }
+    lines.push_back(fmt::format("dense layers  {} of width {}", dense, config.dense_ff));
   }
   if (config.next_token_layers > 0) {
     lines.push_back(

@@ -197,6 +197,7 @@ TEST(ConfigOfAFamily, NemotronHWithoutExpertsMayHaveBlocksAlone) {
   EXPECT_EQ(c.recurrent, (std::vector<bool>{true, true, true, false, true}));
   EXPECT_TRUE(c.HasFeedForward(0) && !c.HasFeedForward(1) && c.HasFeedForward(2));
   EXPECT_TRUE(c.HasFeedForward(3) && !c.HasAttention(3) && !c.HasFeedForward(4));
+  EXPECT_THAT(Describe(c), testing::Contains(HasSubstr("dense layers  3 of width 512")));
   EXPECT_FALSE(ReadModelConfig(BlockKeys("nemotron_h", "*-*-"))->HasState());
 }
 

@@ -34,7 +34,7 @@ class MatMulRegion {
 
  private:
   struct Product {
-    GateUpWeights w;  // a product alone is the gate, with its bias
+    GateUpWeights w;        // a product alone is the gate, with its bias
     bool combines = false;  // else the product is the answer
     Activations x;
     std::span<const std::uint32_t> rows;

@@ -11,8 +11,8 @@
 
 namespace troupe {
 
-// The three parts of every expert of a layer: expert e's part p is at offset + e * stride. A part may
-// be of no bytes.
+// The three parts of every expert of a layer: expert e's part p is at offset + e * stride. A part
+// may be of no bytes.
 struct GgufExpertPart {
   std::uint32_t file = 0;
   std::uint64_t offset = 0;

@@ -170,9 +170,8 @@ Result<ModelConfig> ReadCommonConfig(const ArchKeys& keys, Architecture architec
   if (key_heads == KeyHeads::kAlike) {
     TROUPE_ASSIGN_OR_RETURN(config.dense_ff, keys.CountOr("feed_forward_length", 0, 0, kMaxWidth));
   } else {
-    TROUPE_ASSIGN_OR_RETURN(
-        const std::vector<std::uint32_t> each,
-        keys.PerLayerOr("feed_forward_length", 0, config.layers, 0, kMaxWidth));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<std::uint32_t> each,
+                            keys.PerLayerOr("feed_forward_length", 0, config.layers, 0, kMaxWidth));
     config.dense_ff = std::ranges::max(each);
   }
   TROUPE_ASSIGN_OR_RETURN(config.norm_epsilon,

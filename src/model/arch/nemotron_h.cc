@@ -102,10 +102,11 @@ Result<ModelConfig> ReadNemotronHMoeConfig(const Metadata& metadata) {
   TROUPE_ASSIGN_OR_RETURN(ModelConfig config, ReadBlocks(keys, Architecture::kNemotronHMoe));
   for (const LayerBlocks& layer : config.blocks) {
     if (layer.feed_forward) continue;
-    return Error(Code::kUnimplemented,
-                 "{}: no experts behind block {}, expected behind a block of Mamba-2, of attention, "
-                 "or of both",
-                 keys.Full("feed_forward_length"), *std::max(layer.recurrent, layer.attention));
+    return Error(
+        Code::kUnimplemented,
+        "{}: no experts behind block {}, expected behind a block of Mamba-2, of attention, "
+        "or of both",
+        keys.Full("feed_forward_length"), *std::max(layer.recurrent, layer.attention));
   }
   MoeConfig& moe = config.moe;
   if (moe.routing.experts == 0) return InvalidArgument("{} is missing", keys.Full("expert_count"));
