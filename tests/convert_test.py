@@ -155,7 +155,8 @@ class Conversion(unittest.TestCase):
             path.write_bytes(path.read_bytes()[:-1])
 
         def entry(**changes):
-            return header(json.dumps({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4], **changes}}), bytes(4))
+            right = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
+            return header(json.dumps({"a": right | changes}), bytes(4))
 
         for because, spoil in (
                 ("it ends at byte", cut), ("the header is no JSON", header("{")), ("no JSON object", header("[]")),

@@ -37,7 +37,7 @@ def _typed(value):
 
 
 # Elements and bytes of a block, by the number of a type.
-BLOCKS = {0: (1, 4), 30: (1, 2), 8: (32, 34), 12: (256, 144), 13: (256, 176), 14: (256, 210), 39: (32, 17)}
+BLOCKS = {0: (1, 4), 30: (1, 2), 6: (32, 22), 8: (32, 34), 12: (256, 144), 13: (256, 176), 14: (256, 210), 39: (32, 17)}
 
 
 def _head(metadata, tensors):
