@@ -410,7 +410,8 @@ def further():
 UPLOADS = {"gpt-oss-20b": (gpt_oss(24, 32), 459), "gpt-oss-120b": (gpt_oss(36, 128), 687),
            "GLM-4.7-Flash": (glm_flash(), 844), "LFM2-8B-A1B": (lfm2_moe(), 256),
            "GLM-4.5-Air": (glm_air(), 803), "granite-3.1-3b-a800m": (granite_moe(), 322),
-           "granite-4.0-h-tiny": (granite_hybrid(), 666), "Nemotron-3-Nano-30B-A3B": (nemotron_h_moe(), 401), "gemma-4-26B-A4B": (gemma4(), 658),
+           "granite-4.0-h-tiny": (granite_hybrid(), 666), "Nemotron-3-Nano-30B-A3B": (nemotron_h_moe(), 401),
+           "gemma-4-26B-A4B": (gemma4(), 658),
            "Qwen3.6-35B-A3B": (qwen36(), 753)}
 FACTS = {"gpt-oss-20b": ["128 positions in 12 of 24 layers", "top 4 by softmax",
                          "with biases, clamped", "by YaRN beyond 4096"],
