@@ -42,6 +42,12 @@ TEST_F(GpuProbe, DividesARoundOfExpertsByTheirNumberAndFurtherRowsByTheirs) {
   EXPECT_DOUBLE_EQ(two.further_row, 0);  // each look at the clock takes as long
   const GpuExpertSeconds one = ProbeGpuExpert(kernels, shape, CountingClock(), 1_B).value();
   EXPECT_DOUBLE_EQ(one.first_row, 1e-6);
+  GpuExpertShape without_up = shape;
+  without_up.takes_up = false;
+  const Bytes smaller = expert - Bytes(32 * 2 * 18);
+  EXPECT_DOUBLE_EQ(
+      ProbeGpuExpert(kernels, without_up, CountingClock(), 2 * smaller + Bytes(100))->first_row,
+      1e-6 / 2);
 }
 
 }  // namespace

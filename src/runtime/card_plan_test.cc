@@ -118,6 +118,26 @@ TEST(CardPlanTest, ASlotHoldsAnExpertAsMemoryDoesWithItsBiasesBehindIt) {
   EXPECT_FALSE(CardLayout(layout, false).has_biases());
 }
 
+TEST(CardPlanTest, AnExpertWithoutUpTakesNoRoomForIt) {
+  const PlannedCard planned;
+  Rng rng(3);
+  const ExpertLayout layout = ExpertLayout::WithoutUp(planned.gate, planned.down);
+  const std::vector<std::byte> gate = RandomRows(TensorType::kQ8_0, kCardFf, kCardWidth, rng);
+  const std::vector<std::byte> down = RandomRows(TensorType::kQ8_0, kCardWidth, kCardFf, rng);
+  const std::vector<std::span<const std::byte>> rows = {gate, {}, down};
+  std::vector<std::byte> slot(layout.SlotBytes());
+  layout.Pack(rows, slot);
+  const CardLayout card(layout, /*biases=*/false);
+  EXPECT_EQ(card.SlotBytes(), Bytes(gate.size() + down.size()));
+  std::vector<std::byte> filled(slot.size());
+  EXPECT_EQ(card.Fill(layout.At(slot.data()), filled), card.SlotBytes());
+  EXPECT_EQ(filled, slot);
+  const GpuMlp placed = card.At(GateForm::kSquaredRelu);
+  EXPECT_EQ(placed.gate.rows, kCardFf);
+  EXPECT_EQ(placed.up.rows, 0u);
+  EXPECT_EQ(placed.down.at, gate.size());
+}
+
 TEST(CardPlanTest, AnExpertInOtherTypesDoesNotFit) {
   const PlannedCard planned;
   const ExpertLayout& layout = planned.layouts[1];

@@ -37,6 +37,9 @@ TEST(ModelWorkTest, AShapesKeyNamesItsTypesAndSizes) {
       {{.rows = 64, .cols = 256}, {.rows = 64, .cols = 256}, {.rows = 256, .cols = 64}}};
   EXPECT_EQ(ShapeKey(layout.In({TensorType::kQ4_K, TensorType::kQ4_K, TensorType::kQ8_0})),
             "Q4_K 64x256, Q4_K 64x256, Q8_0 256x64");
+  layout.matrices[1].rows = 0;
+  EXPECT_EQ(ShapeKey(layout.In({TensorType::kQ4_K, TensorType::kQ4_K, TensorType::kQ8_0})),
+            "Q4_K 64x256, Q8_0 256x64");
 }
 
 TEST(ModelWorkTest, DenseWorkHeadAndEmbeddingAreAllThatIsNoExpert) {
