@@ -71,7 +71,7 @@ class Conversion(unittest.TestCase):
     def test_LogitsAreThoseOfThePlainModel(self):
         random_ = random.Random(3)
         ids = [random_.randrange(4, 270) for _ in range(20)]
-        for seed, key_heads, dtype in ((1, None, "BF16"), (2, 2, "F32")):
+        for seed, key_heads, dtype in ((21, None, "BF16"), (23, 2, "F32")):
             with self.subTest(key_heads=key_heads):
                 model = xverse_model.Model(seed, key_heads, dtype)
                 self.expect_logits(model, self.converted(model), ids)
