@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Switch Transformers from their published form to an answer: what tools/convert/switch.py makes of random tiny
+ones, troupe answers as tests/switch_network.py does, which is plain and slow.
+
+usage: switch_test.py TROUPE [unittest arguments], with numpy
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+import switch_network
+import troupe_cli
+
+CONVERTER = pathlib.Path(__file__).resolve().parent.parent / "tools/convert/switch.py"
+
+# The oracle computes in double. Here weights are float32, and so are sums; the coarse rounding is that of cached
+# keys and values to halves, at most 2^-11 of their size, in each of the 4 encoder's and 8 decoder's attentions,
+# whose answers are at most about as long as the stream that they are added to. Logits are about 1 in size.
+LOGIT_BOUND = 12 * 2.0**-11
+
+PROMPT = [10, 9, 14, 3, 5, 20, 7, 21, 4, 6] * 4 + [1, 0]  # </s>, then <pad>, with which the decoder begins
+STEPS = 24
+
+
+def answer_matches(test, network, prompt, record, rows):
+    """Logits near the oracle's after the same tokens, and the same choice wherever it is no near tie."""
+    ids = record["token_ids"]
+    wanted = network.logits(network.encode(prompt[:-1]), [prompt[-1]] + ids[:-1])
+    test.assertEqual(len(rows), len(ids))
+    for step, token in enumerate(ids):
+        test.assertLess(np.abs(np.array(rows[step]) - wanted[step]).max(), LOGIT_BOUND, f"step {step}")
+        test.assertGreater(wanted[step][token], wanted[step].max() - 2 * LOGIT_BOUND, f"step {step}")
+    # A network that says the same whatever it reads would pass as well.
+    test.assertGreater(len(set(ids)), 1)
+    test.assertGreater(wanted.std(), 0.1)
+
+
+class Switch(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.troupe = troupe_cli.Troupe(BINARY)
+        cls.model, cls.network = cls.make("plain")
+
+    @classmethod
+    def make(cls, name, seed=1, parts=1, **changes):
+        config = {**switch_network.CONFIG, **changes}
+        tensors = switch_network.random_tensors(config, np.random.default_rng(seed))
+        switch_network.write_folder(cls.folder / name, config, tensors, parts)
+        path = cls.folder / f"{name}.gguf"
+        cls.convert(cls.folder / name, path)
+        return path, switch_network.Network(config, tensors)
+
+    @staticmethod
+    def convert(folder, path, expect=0):
+        done = subprocess.run([sys.executable, "-B", CONVERTER, folder, path], capture_output=True, text=True, check=False)
+        assert done.returncode == expect, done.stderr
+        return done.stderr
+
+    def bytes_of(self, *arguments):
+        out = self.folder / "same.logits"
+        self.troupe.run("run", self.model, "--prompt-ids", ",".join(map(str, PROMPT)), "-n", STEPS, "--temperature", 0,
+                        "--ignore-eos", "--logits", out, *arguments)
+        return out.read_bytes()
+
+    def refused(self, *arguments):
+        with self.assertRaises(troupe_cli.TroupeFailed) as failed:
+            self.troupe.run(*arguments)
+        return str(failed.exception)
+
+    def test_TokensAndLogitsAreThoseOfTheSlowNetwork(self):
+        record, rows = self.troupe.generate(self.model, PROMPT, STEPS, self.folder)
+        answer_matches(self, self.network, PROMPT, record, rows)
+
+    def test_AHeadOfItsOwnHasNoScale(self):
+        model, network = self.make("untied", seed=2, tie_word_embeddings=False)
+        record, rows = self.troupe.generate(model, PROMPT, STEPS, self.folder)
+        answer_matches(self, network, PROMPT, record, rows)
+
+    def test_AnExpertOfTheEncoderTakesNoMoreTokensThanItsCapacity(self):
+        model, network = self.make("crowded", seed=3, expert_capacity=5)
+        record, rows = self.troupe.generate(model, PROMPT, STEPS, self.folder)
+        answer_matches(self, network, PROMPT, record, rows)
+        self.assertGreater(network.dropped, 0)
+
+    def test_EveryLayerMayHaveExpertsAndEncoderAndDecoderDifferentDepths(self):
+        model, network = self.make("sparse", seed=4, num_layers=3, num_sparse_encoder_layers=3, num_decoder_layers=2,
+                                   num_sparse_decoder_layers=1)
+        record, rows = self.troupe.generate(model, PROMPT, STEPS, self.folder)
+        answer_matches(self, network, PROMPT, record, rows)
+
+    def test_PartsWithAnIndexGiveTheSameFile(self):
+        tensors = switch_network.random_tensors(switch_network.CONFIG, np.random.default_rng(1))
+        folder = self.folder / "plain-in-parts"
+        switch_network.write_folder(folder, switch_network.CONFIG, tensors, parts=3)
+        self.convert(folder, self.folder / "parts.gguf")
+        whole, parts = self.model.read_bytes(), (self.folder / "parts.gguf").read_bytes()
+        self.assertEqual(whole[-200000:], parts[-200000:])  # what differs is the name, at the beginning
+
+    def test_TheBytesDependOnNoThreadsBudgetOrInstructionSet(self):
+        plain = self.bytes_of("--threads", 1)
+        self.assertEqual(self.bytes_of("--threads", 3), plain)
+        for slots in (1, 3):
+            self.assertEqual(self.bytes_of("--threads", 2, "--slots", slots), plain)
+        for kernels in ("scalar", "avx2", "neon"):
+            if troupe_cli.kernels(BINARY, kernels) is None:
+                continue
+            os.environ["TROUPE_KERNELS"] = kernels
+            try:
+                self.assertEqual(self.bytes_of("--threads", 2), plain, kernels)
+            finally:
+                del os.environ["TROUPE_KERNELS"]
+
+    def test_ContainersAndQuantizedFilesRun(self):
+        q8 = self.folder / "q8.gguf"
+        self.troupe.run("quantize", self.model, q8, "Q8_0")
+        self.troupe.run("pack", q8)
+        record, rows = self.troupe.generate(q8, PROMPT, 4, self.folder)
+        wanted = self.network.logits(self.network.encode(PROMPT[:-1]), [0] + record["token_ids"][:-1])
+        distance = max(np.abs(np.array(rows[i]) - wanted[i]).max() for i in range(4))
+        self.assertLess(distance, 0.5 * wanted.std())
+
+    def test_TextIsCutAsTheAuthorsPublishIt(self):
+        def ids(text):
+            return json.loads(self.troupe.run("tokenize", self.model, "--prompt", text, "--json", "-"))["ids"]
+        pieces = ["<pad>", "</s>", "<unk>"] + switch_network.PIECES
+        sentinel = 122  # <extra_id_0>: behind 23 pieces the hundredth
+        self.assertEqual(ids("the <extra_id_0> walks in park"),
+                         [pieces.index("\u2581the"), sentinel, pieces.index("\u2581walks"), pieces.index("\u2581in"),
+                          pieces.index("\u2581park"), 1, 0])
+        self.assertEqual(ids("  walking  xyz "), [pieces.index("\u2581"), pieces.index("walk"), pieces.index("ing"),
+                                                  pieces.index("\u2581"), 2, 1, 0])
+
+    def test_WhatDoesNotGoWithIt(self):
+        ids = self.folder / "few.ids"
+        ids.write_text("3,4,5,1,0,6")
+        self.assertIn("encoder", self.refused("eval", self.model, "--ids-file", ids))
+        self.assertIn("encoder", self.refused("run", self.model, "-p", "the park", "-n", 2, "--trace", self.folder / "t"))
+        self.assertIn("encoder", self.refused("calibrate", self.model, "--text", ids))
+        self.assertIn("begins with", self.refused("run", self.model, "--prompt-ids", "3,4,5,1", "-n", 2))
+        self.assertIn("begins with", self.refused("run", self.model, "--prompt-ids", "0,3,4", "-n", 2))
+
+    def test_BadInputIsOneLine(self):
+        def says(name, changes=(), drop=()):
+            config = {**switch_network.CONFIG, **dict(changes)}
+            tensors = switch_network.random_tensors(switch_network.CONFIG, np.random.default_rng(1))
+            for tensor in drop:
+                del tensors[tensor]
+            switch_network.write_folder(self.folder / name, config, tensors)
+            said = self.convert(self.folder / name, self.folder / "bad.gguf", expect=1)
+            self.assertEqual(said.count("\n"), 1)
+            return said
+        self.assertIn("encoder.final_layer_norm.weight is missing", says("less", drop=["encoder.final_layer_norm.weight"]))
+        self.assertIn("shape", says("misshapen", {"d_ff": 100}))
+        self.assertIn("relu", says("gated", {"is_gated_act": True}))
+        self.assertIn("model_type", says("other", {"model_type": "t5"}))
+        self.assertIn("no name for tensor decoder.block.3", says("more", {"num_decoder_layers": 3,
+                                                                         "num_sparse_decoder_layers": 1}))
+
+
+if __name__ == "__main__":
+    BINARY = sys.argv.pop(1)
+    unittest.main()
