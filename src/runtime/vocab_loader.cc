@@ -16,7 +16,8 @@ Result<TokenizerModel> ReadModel(const Metadata& metadata, std::string_view orig
   if (name == "llama") return TokenizerModel::kSentencePiece;
   if (name == "gpt2") return TokenizerModel::kByteLevelBpe;
   if (name == "gemma4") return TokenizerModel::kRankedPieces;
-  return Error(Code::kUnimplemented, "{}: {} is '{}', expected llama, gpt2 or gemma4", origin,
+  if (name == "t5") return TokenizerModel::kUnigram;
+  return Error(Code::kUnimplemented, "{}: {} is '{}', expected llama, gpt2, gemma4 or t5", origin,
                kModelKey, name);
 }
 
@@ -95,9 +96,35 @@ Status ReadIds(const Metadata& metadata, Vocab& vocab) {
   return OkStatus();
 }
 
+// Of the unigram kind: what is done to a text before it is cut.
+Status ReadNormalising(const Metadata& metadata, Vocab& vocab) {
+  TROUPE_ASSIGN_OR_RETURN(vocab.removes_blanks,
+                          metadata.GetBoolOr("tokenizer.ggml.remove_extra_whitespaces", true));
+  constexpr std::string_view kKey = "tokenizer.ggml.precompiled_charsmap";
+  if (metadata.Find(kKey) == nullptr) return OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(const auto bytes, metadata.GetInts(kKey));
+  vocab.character_map.reserve(bytes.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] < -128 || bytes[i] > 255) {
+      return InvalidArgument("{}: {}[{}] is {}, expected a byte", vocab.origin, kKey, i, bytes[i]);
+    }
+    vocab.character_map += static_cast<char>(bytes[i]);
+  }
+  return OkStatus();
+}
+
+// An encoder-decoder's family says what its decoder begins with.
+Status ReadDecoderStart(const Metadata& metadata, Vocab& vocab) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string_view family,
+                          metadata.GetStringOr("general.architecture", ""));
+  return ReadId(metadata, std::string(family) + ".decoder_start_token_id", std::nullopt, vocab,
+                vocab.decoder_start);
+}
+
 Status ReadHabits(const Metadata& metadata, Vocab& vocab) {
   TROUPE_ASSIGN_OR_RETURN(vocab.pre, metadata.GetStringOr("tokenizer.ggml.pre", ""));
-  const bool is_sentence_piece = vocab.model == TokenizerModel::kSentencePiece;
+  const bool has_pieces =
+      vocab.model == TokenizerModel::kSentencePiece || vocab.model == TokenizerModel::kUnigram;
   const PreTokenizerRule* rule = FindPreTokenizerRule(vocab.pre);
   const bool usually_adds_bos =
       vocab.model != TokenizerModel::kByteLevelBpe || (rule != nullptr && rule->adds_bos);
@@ -106,7 +133,11 @@ Status ReadHabits(const Metadata& metadata, Vocab& vocab) {
                                              usually_adds_bos && vocab.bos.has_value()));
   TROUPE_ASSIGN_OR_RETURN(vocab.add_eos, metadata.GetBoolOr("tokenizer.ggml.add_eos_token", false));
   TROUPE_ASSIGN_OR_RETURN(vocab.add_space_prefix,
-                          metadata.GetBoolOr("tokenizer.ggml.add_space_prefix", is_sentence_piece));
+                          metadata.GetBoolOr("tokenizer.ggml.add_space_prefix", has_pieces));
+  if (vocab.model == TokenizerModel::kUnigram) {
+    TROUPE_RETURN_IF_ERROR(ReadNormalising(metadata, vocab));
+  }
+  TROUPE_RETURN_IF_ERROR(ReadDecoderStart(metadata, vocab));
   TROUPE_ASSIGN_OR_RETURN(vocab.chat_template, metadata.GetStringOr("tokenizer.chat_template", ""));
   return OkStatus();
 }

@@ -48,6 +48,25 @@ TEST(VocabLoader, ReadsTypesAndTakesUndefinedForNormal) {
   EXPECT_EQ(vocab.TypeOf(3), TokenType::kNormal);
 }
 
+TEST(VocabLoader, ReadsWhatAUnigramTokenizerDoesToATextAndWhatADecoderBeginsWith) {
+  Metadata metadata = Minimal("t5");
+  Vocab vocab = LoadVocab(metadata).value();
+  EXPECT_EQ(vocab.model, TokenizerModel::kUnigram);
+  EXPECT_EQ(vocab.bos, std::nullopt);
+  EXPECT_EQ(vocab.decoder_start, std::nullopt);
+  EXPECT_TRUE(vocab.add_space_prefix);
+  EXPECT_TRUE(vocab.removes_blanks);
+  metadata.Set("general.architecture", "switch");
+  metadata.Set("switch.decoder_start_token_id", std::uint32_t{2});
+  metadata.Set("tokenizer.ggml.remove_extra_whitespaces", false);
+  metadata.Set("tokenizer.ggml.precompiled_charsmap",
+               Array{std::vector<std::uint8_t>{4, 0, 0, 0, 255}});
+  vocab = LoadVocab(metadata).value();
+  EXPECT_EQ(vocab.decoder_start, 2);
+  EXPECT_FALSE(vocab.removes_blanks);
+  EXPECT_EQ(vocab.character_map, std::string("\4\0\0\0\xFF", 5));
+}
+
 TEST(VocabLoader, ReadsTheMarksAroundAGap) {
   Metadata metadata = Minimal("gpt2");
   EXPECT_EQ(LoadVocab(metadata).value().fill_before, std::nullopt);
@@ -68,7 +87,7 @@ TEST(VocabLoader, ErrorsNameTheKeyAndWhatItMayBe) {
     return vocab.ok() ? "no error" : vocab.status().message();
   };
   EXPECT_EQ(message("tokenizer.ggml.model", "bert"),
-            "m.gguf: tokenizer.ggml.model is 'bert', expected llama, gpt2 or gemma4");
+            "m.gguf: tokenizer.ggml.model is 'bert', expected llama, gpt2, gemma4 or t5");
   EXPECT_EQ(message("tokenizer.ggml.eos_token_id", std::uint32_t{4}),
             "m.gguf: tokenizer.ggml.eos_token_id is 4, but there are 4 tokens");
   EXPECT_EQ(message("tokenizer.ggml.token_type", Array{std::vector<std::int32_t>{1, 7}}),

@@ -3,30 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "text/piece_blanks.h"
 #include "text/utf8.h"
 
 namespace troupe {
 namespace {
 
-constexpr std::string_view kBlank = "\xE2\x96\x81";  // U+2581
-
-std::string WithBlanks(std::string_view token) {
-  std::string text;
-  while (!token.empty()) {
-    const bool is_blank = token.starts_with(kBlank);
-    text += is_blank ? ' ' : token[0];
-    token.remove_prefix(is_blank ? kBlank.size() : 1);
-  }
-  return text;
-}
-
 std::string WithoutBlanks(std::string_view text, bool add_prefix) {
   std::string escaped;
-  escaped.reserve(text.size() + text.size() / 2 + kBlank.size());
-  if (add_prefix) escaped += kBlank;
+  escaped.reserve(text.size() + text.size() / 2 + kPieceBlank.size());
+  if (add_prefix) escaped += kPieceBlank;
   for (const char c : text) {
     if (c == ' ') {
-      escaped += kBlank;
+      escaped += kPieceBlank;
     } else {
       escaped += c;
     }
@@ -63,8 +52,8 @@ SentencePieceTokenizer::SentencePieceTokenizer(Vocab valid_vocab)
     }
   }
   for (const std::string& token : vocab().tokens) {
-    for (std::size_t at = token.find(kBlank, 1); at < token.size();
-         at = token.find(kBlank, at + 1)) {
+    for (std::size_t at = token.find(kPieceBlank, 1); at < token.size();
+         at = token.find(kPieceBlank, at + 1)) {
       joins_blank_[static_cast<std::uint8_t>(token[at - 1])] = true;
     }
   }
@@ -117,7 +106,7 @@ Status SentencePieceTokenizer::EncodePieces(std::string_view view, PairMerger& m
   merger.symbols().clear();
   std::size_t word = 0;  // where it begins
   for (std::size_t at = 0; at < view.size();) {
-    if (at > 0 && view.substr(at).starts_with(kBlank) &&
+    if (at > 0 && view.substr(at).starts_with(kPieceBlank) &&
         !joins_blank_[static_cast<std::uint8_t>(view[at - 1])]) {
       JoinWord(view, merger, out);
       merger.symbols().clear();

@@ -55,6 +55,32 @@ inline Vocab TinyRankedVocab() {
   return vocab;
 }
 
+// As T5's: <pad> 0, </s> 1, <unk> 2, pieces with scores, two tokens that mark gaps.
+inline Vocab TinyUnigramVocab() {
+  Vocab vocab;
+  vocab.model = TokenizerModel::kUnigram;
+  const auto add = [&vocab](std::string text, float score, TokenType type) {
+    vocab.tokens.push_back(std::move(text));
+    vocab.scores.push_back(score);
+    vocab.types.push_back(type);
+    return static_cast<TokenId>(vocab.tokens.size() - 1);
+  };
+  vocab.pad = add("<pad>", 0, TokenType::kControl);
+  vocab.eos = add("</s>", 0, TokenType::kControl);
+  vocab.unk = add("<unk>", 0, TokenType::kUnknown);
+  const std::initializer_list<std::pair<std::string_view, float>> pieces = {
+      {"▁", -1}, {"▁hello", -2}, {"ab", -4}, {"bc", -3}, {"he", -6}, {"a", -5}, {"b", -6},
+      {"c", -3}, {"h", -7},      {"e", -7},  {"l", -7},  {"o", -7},  {"é", -8}};
+  for (const auto& [piece, score] : pieces) add(std::string(piece), score, TokenType::kNormal);
+  add("<extra_id_1>", 0, TokenType::kUserDefined);
+  add("<extra_id_0>", 0, TokenType::kUserDefined);
+  vocab.add_eos = true;
+  vocab.decoder_start = vocab.pad;
+  vocab.add_space_prefix = true;
+  vocab.removes_blanks = true;
+  return vocab;
+}
+
 // Bytes 0 to 255, what merges make from 256 on, then <|endoftext|>, <tool> and two blanks.
 inline Vocab TinyByteLevelVocab(std::string pre = "gpt-2") {
   Vocab vocab;

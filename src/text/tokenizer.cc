@@ -10,6 +10,7 @@
 #include "text/fill_in.h"
 #include "text/pre_tokenizer.h"
 #include "text/sentence_piece.h"
+#include "text/unigram.h"
 #include "text/utf8.h"
 
 namespace troupe {
@@ -38,7 +39,9 @@ bool IsBlanksOrOneCharacter(std::string_view text) {
 
 Tokenizer::Tokenizer(Vocab vocab) : vocab_(std::move(vocab)) {
   if (vocab_.types.empty()) vocab_.types.assign(size(), TokenType::kNormal);
-  if (vocab_.model != TokenizerModel::kSentencePiece) vocab_.add_space_prefix = false;
+  if (vocab_.model != TokenizerModel::kSentencePiece && vocab_.model != TokenizerModel::kUnigram) {
+    vocab_.add_space_prefix = false;
+  }
   ends_generation_ = FindEndTokens(vocab_);
   fill_in_marks_ = FindFillInMarks(vocab_);
   for (std::size_t i = 0; i < size(); ++i) {
@@ -112,6 +115,7 @@ Result<std::vector<TokenId>> Tokenizer::EncodeRuns(std::string_view text, std::s
   }
   TROUPE_RETURN_IF_ERROR(encode_up_to(text.size()));
   if (add_special && vocab_.add_eos) ids.push_back(*vocab_.eos);
+  if (add_special && vocab_.decoder_start) ids.push_back(*vocab_.decoder_start);
   return ids;
 }
 
@@ -169,6 +173,12 @@ bool Tokenizer::IsEndOfGeneration(TokenId id) const {
 
 Result<std::unique_ptr<Tokenizer>> MakeTokenizer(Vocab vocab) {
   TROUPE_RETURN_IF_ERROR(vocab.Validate());
+  if (vocab.model == TokenizerModel::kUnigram) {
+    Result<CharMap> map = CharMap::Make(vocab.character_map);
+    if (!map.ok()) return Status(map.status()).WithContext(vocab.origin);
+    return std::unique_ptr<Tokenizer>(
+        std::make_unique<UnigramTokenizer>(std::move(vocab), std::move(map).value()));
+  }
   if (vocab.model != TokenizerModel::kByteLevelBpe) {
     return std::unique_ptr<Tokenizer>(std::make_unique<SentencePieceTokenizer>(std::move(vocab)));
   }

@@ -1,6 +1,6 @@
 // Text to token ids and back. This class finds special tokens and adds BOS and EOS;
-// sentence_piece.h and byte_level_bpe.h cut the text between them. Immutable once made, so any
-// number of threads may use one.
+// sentence_piece.h, unigram.h and byte_level_bpe.h cut the text between them. Immutable once made,
+// so any number of threads may use one.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 namespace troupe {
 
 struct EncodeOptions {
-  bool add_special = true;     // BOS and EOS, as far as the vocabulary asks for them
+  bool add_special = true;     // BOS, EOS and the decoder's first, as the vocabulary asks for them
   bool parse_special = false;  // "<s>" in the text becomes the control token of that name
 };
 
@@ -46,8 +46,9 @@ class Tokenizer {
   Result<std::vector<TokenId>> EncodeSegments(std::span<const TextSegment> segments,
                                               bool add_special = true) const;
 
-  // The inverse of Encode. Ids of one text give valid UTF-8; any ids give bytes (stream_decoder.h
-  // makes them valid). Fails on an id outside the vocabulary.
+  // The inverse of Encode, but for what a unigram tokenizer normalises. Ids of one text give valid
+  // UTF-8; any ids give bytes (stream_decoder.h makes them valid). Fails on an id outside the
+  // vocabulary.
   Result<std::string> Decode(std::span<const TokenId> ids, DecodeOptions options = {}) const;
 
   // One step of Decode. drops_blank is true where a text begins; it goes from one step to the next.

@@ -12,6 +12,11 @@ namespace {
 
 using Index = std::unordered_map<std::string_view, TokenId>;
 
+// Text is cut by them, and not by merges.
+bool HasScores(TokenizerModel model) {
+  return model == TokenizerModel::kSentencePiece || model == TokenizerModel::kUnigram;
+}
+
 Status CheckCounts(const Vocab& vocab) {
   const std::size_t count = vocab.tokens.size();
   if (count == 0) return InvalidArgument("{}: no tokens", vocab.origin);
@@ -19,7 +24,7 @@ Status CheckCounts(const Vocab& vocab) {
     return InvalidArgument("{}: {} tokens, at most {} can be numbered", vocab.origin, count,
                            std::numeric_limits<TokenId>::max());
   }
-  const bool needs_scores = vocab.model == TokenizerModel::kSentencePiece;
+  const bool needs_scores = HasScores(vocab.model);
   if (vocab.scores.size() != count && (needs_scores || !vocab.scores.empty())) {
     return InvalidArgument("{}: {} scores for {} tokens", vocab.origin, vocab.scores.size(), count);
   }
@@ -38,8 +43,13 @@ Status CheckIds(const Vocab& vocab) {
   const struct {
     std::string_view name;
     std::optional<TokenId> id;
-  } named[] = {{"bos", vocab.bos}, {"eos", vocab.eos}, {"eot", vocab.eot},
-               {"eom", vocab.eom}, {"unk", vocab.unk}, {"pad", vocab.pad}};
+  } named[] = {{"bos", vocab.bos},
+               {"eos", vocab.eos},
+               {"eot", vocab.eot},
+               {"eom", vocab.eom},
+               {"unk", vocab.unk},
+               {"pad", vocab.pad},
+               {"decoder's first", vocab.decoder_start}};
   for (const auto& [name, id] : named) {
     if (id.has_value() && (*id < 0 || static_cast<std::size_t>(*id) >= vocab.tokens.size())) {
       return InvalidArgument("{}: {} token has id {}, but there are {} tokens", vocab.origin, name,
@@ -127,7 +137,10 @@ Status Vocab::Validate() const {
   TROUPE_RETURN_IF_ERROR(CheckCounts(*this));
   TROUPE_RETURN_IF_ERROR(CheckIds(*this));
   TROUPE_ASSIGN_OR_RETURN(const Index index, IndexTokens(*this));
-  if (model != TokenizerModel::kSentencePiece) {
+  if (model == TokenizerModel::kUnigram && !unk.has_value()) {
+    return InvalidArgument("{}: a unigram tokenizer without an unknown token", origin);
+  }
+  if (!HasScores(model)) {
     if (merges.empty()) return InvalidArgument("{}: a tokenizer by merges without any", origin);
     TROUPE_RETURN_IF_ERROR(CheckMerges(*this, index));
   }

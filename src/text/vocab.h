@@ -16,6 +16,7 @@ using TokenId = std::int32_t;
 enum class TokenizerModel {
   kSentencePiece,  // "llama": merges by score, blanks written as U+2581
   kRankedPieces,   // "gemma4": the same by rank of merges, within lines
+  kUnigram,        // "t5": the pieces whose scores have the largest sum
   kByteLevelBpe,   // "gpt2": merges by rank inside words, bytes written as printable characters
 };
 
@@ -47,7 +48,7 @@ struct Vocab {
   std::string pre;  // how byte-level BPE cuts words: "qwen2", "llama-bpe" (pre_tokenizer.h)
 
   std::vector<std::string> tokens;  // a token's place is its id
-  std::vector<float> scores;        // SentencePiece: one a token; else unused
+  std::vector<float> scores;        // SentencePiece, unigram: one a token; else unused
   std::vector<TokenType> types;     // one a token; empty: all are normal
   std::vector<std::string> merges;  // of models with ranks: "left right", best first
 
@@ -55,7 +56,11 @@ struct Vocab {
   std::optional<TokenId> fill_before, fill_after, fill_middle;  // marks around a gap (fill_in.h)
   bool add_bos = false;
   bool add_eos = false;
-  bool add_space_prefix = false;  // SentencePiece: text begins as if after a blank
+  // Of an encoder-decoder: a prompt ends with it, behind EOS.
+  std::optional<TokenId> decoder_start;
+  bool add_space_prefix = false;  // SentencePiece, unigram: text begins as if after a blank
+  bool removes_blanks = false;    // unigram: runs of blanks become one, and those at the ends go
+  std::string character_map;      // unigram: compiled (char_map.h); empty: none
 
   std::string chat_template;  // as the model's metadata has it (chat_template.h)
 
