@@ -387,9 +387,9 @@ DEVICE float Gate(uint form, float gate, float up) {
     const float inner = GELU_SLOPE * (gate * (GELU_CUBE * (gate * gate) + 1.0f));
     return gate * Sigmoid(inner) * up;
   }
-  if (form == FORM_SQUARED_RELU) {
+  if (form == FORM_RELU || form == FORM_SQUARED_RELU) {
     const float x = gate < 0.0f ? 0.0f : gate;
-    return x * x;
+    return form == FORM_RELU ? x : x * x;
   }
   const float x = gate > GATE_LIMIT ? GATE_LIMIT : gate;
   float y = up > GATE_LIMIT ? GATE_LIMIT : up;

@@ -152,8 +152,9 @@ TEST_F(GpuExperts, HaveTheBitsOfTheReferenceWithBiasesAndOtherForms) {
   ExpectReference({TensorType::kNVFP4, TensorType::kNVFP4, TensorType::kNVFP4}, 128, 64);
   ExpectReference({TensorType::kQ8_0, TensorType::kQ8_0, TensorType::kQ4_1, GateForm::kGelu, true},
                   64, 64);
-  ExpectReference({TensorType::kQ8_0, TensorType::kQ8_0, TensorType::kQ5_0, GateForm::kSquaredRelu},
-                  96, 64);
+  for (const GateForm form : {GateForm::kRelu, GateForm::kSquaredRelu}) {
+    ExpectReference({TensorType::kQ8_0, TensorType::kQ8_0, TensorType::kQ5_0, form}, 96, 64);
+  }
 }
 
 }  // namespace

@@ -187,8 +187,7 @@ TEST_F(GpuArithmetic, GatesHaveTheBitsOfTheReferenceInEachForm) {
   }
   const auto count = static_cast<std::uint32_t>(gates.size());
   const auto device_ups = BufferWith(device(), std::as_bytes(std::span(ups))).value();
-  for (const GateForm form :
-       {GateForm::kSilu, GateForm::kClamped, GateForm::kGelu, GateForm::kSquaredRelu}) {
+  for (const GateForm form : kGateForms) {
     const auto out = BufferWith(device(), std::as_bytes(std::span(gates))).value();
     ASSERT_TRUE(kernels().Combine(form, *out, *device_ups, count, {}).value()->Wait().ok());
     std::vector<float> got(gates.size()), right;

@@ -134,6 +134,7 @@ GpuSource CommonSource() {
   DefineFloat(text, "GELU_CUBE", kGeluCube);
   DefineCount(text, "FORM_SILU", static_cast<std::size_t>(GateForm::kSilu));
   DefineCount(text, "FORM_GELU", static_cast<std::size_t>(GateForm::kGelu));
+  DefineCount(text, "FORM_RELU", static_cast<std::size_t>(GateForm::kRelu));
   DefineCount(text, "FORM_SQUARED_RELU", static_cast<std::size_t>(GateForm::kSquaredRelu));
   return {.name = "common", .text = Complete(std::move(text))};
 }

@@ -103,8 +103,7 @@ Status TestGates(GpuKernels& kernels, Rng& rng) {
   for (float& up : ups) up = static_cast<float>(5 * rng.Normal());
   GpuDevice& device = kernels.device();
   TROUPE_ASSIGN_OR_RETURN(const auto device_ups, BufferWith(device, std::as_bytes(std::span(ups))));
-  for (const GateForm form :
-       {GateForm::kSilu, GateForm::kClamped, GateForm::kGelu, GateForm::kSquaredRelu}) {
+  for (const GateForm form : kGateForms) {
     TROUPE_ASSIGN_OR_RETURN(const auto device_gates,
                             BufferWith(device, std::as_bytes(std::span(gates))));
     const auto count = static_cast<std::uint32_t>(gates.size());

@@ -99,8 +99,10 @@ void RunPart(const AttentionCall& call, std::size_t kv_head, const AttentionRows
 // The partial results of one row in ascending order; the first that it sees serves as the total.
 void MergeParts(const AttentionCall& call, std::size_t token, std::size_t head,
                 const Partials& partials) {
-  const std::size_t limit = call.start + token + 1;
-  const std::size_t begin = FirstKey(limit, call.window) / Attention::kBlock;
+  const AttentionRows rows = RowsOf(call);
+  const std::size_t row = token * rows.group;
+  const std::size_t limit = rows.Limit(row);
+  const std::size_t begin = rows.Begin(row) / Attention::kBlock;
   float* const first = partials.Record(token, head, begin);
   SoftmaxState total{.largest = first[0], .sum = first[1]};
   float* const total_out = first + Partials::kStateFloats;
@@ -131,8 +133,9 @@ Attention::Attention(const AttentionCall& call, std::size_t threads, std::span<f
     : call_(call), partials_(partials) {
   TROUPE_CHECK(call.layout.Check().ok());
   TROUPE_CHECK(call.heads > 0 && call.heads % call.layout.kv_heads == 0);
-  const std::size_t positions = call.start + call.tokens;
+  const std::size_t positions = call.Positions();
   TROUPE_CHECK(call.tokens > 0 && Blocks(positions) <= call.kv.pages.size());
+  TROUPE_CHECK(RowsOf(call).Begin(0) < RowsOf(call).Limit(0));  // every query sees a key
   TROUPE_CHECK(call.layout.capacity == kBlock || positions <= call.layout.capacity);
 
   const std::size_t rows = call.tokens * (call.heads / call.layout.kv_heads);
@@ -142,7 +145,7 @@ Attention::Attention(const AttentionCall& call, std::size_t threads, std::span<f
   const bool too_few_tasks = threads > 1 && call.layout.kv_heads * tiles_ < 4 * threads;
   if (too_few_tasks &&
       partials.size() >= PartialFloats(call.layout, call.heads, call.tokens, positions)) {
-    first_block_ = FirstKey(call.start + 1, call.window) / kBlock;
+    first_block_ = RowsOf(call).Begin(0) / kBlock;
     splits_ = Blocks(positions) - first_block_;
   }
 }
@@ -157,13 +160,9 @@ void Attention::Run(std::size_t task, std::span<float> scratch) const {
   const std::size_t block = first_block_ + task / kv_heads % splits_;
   // The last tokens see the most keys: the longest tasks come first.
   const std::size_t tile = tiles_ - 1 - task / kv_heads / splits_;
-  const std::size_t group = call_.heads / kv_heads;
-  const std::size_t first = tile * tile_rows_;
-  const AttentionRows rows{.first = first,
-                           .count = std::min(tile_rows_, call_.tokens * group - first),
-                           .group = group,
-                           .start = call_.start,
-                           .window = call_.window};
+  AttentionRows rows = RowsOf(call_);
+  rows.first = tile * tile_rows_;
+  rows.count = std::min(tile_rows_, rows.count - rows.first);
   if (splits_ == 1) {
     HWY_DYNAMIC_DISPATCH(RunWhole)(call_, kv_head, rows, work);
   } else if (block * kBlock < rows.Limit(rows.count - 1) && (block + 1) * kBlock > rows.Begin(0)) {

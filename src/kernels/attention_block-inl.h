@@ -125,6 +125,15 @@ HWY_INLINE SoftmaxState SoftmaxOfBlock(float* HWY_RESTRICT scores, std::size_t b
   return {.largest = largest, .sum = SumLanes(lanes)};
 }
 
+HWY_INLINE void AddBias(const float* HWY_RESTRICT bias, float* HWY_RESTRICT scores, std::size_t n) {
+  const LaneTag d;
+  std::size_t i = 0;
+  for (; i + kVectorLanes <= n; i += kVectorLanes) {
+    hn::StoreU(hn::Add(hn::LoadU(d, scores + i), hn::LoadU(d, bias + i)), d, scores + i);
+  }
+  for (; i < n; ++i) scores[i] += bias[i];
+}
+
 // Adds the values of `part` (in the panel, 16 * strips dimensions from `dim` on) to the rows that
 // see any of them.
 HWY_INLINE void AddPanelOfValues(const KeyRange& block, const KeyRange& part,
@@ -204,8 +213,13 @@ HWY_INLINE RowRange AttendToBlock(const KvLayout& layout, const PagedKv& kv, std
   const RowRange seeing = RowsThatSee(rows, range);
   ScoreBlock(layout, keys, range, rows, work);
   for (std::size_t r = seeing.first; r < seeing.end; ++r) {
-    work.block_state[r] = SoftmaxOfBlock(work.scores.Row(r), std::max(rows.Begin(r), begin) - begin,
-                                         std::min(rows.Limit(r), range.end) - begin);
+    const KeyRange seen{std::max(rows.Begin(r), begin), std::min(rows.Limit(r), range.end)};
+    if (rows.bias.numbers != nullptr) {
+      const std::size_t head = kv_head * rows.group + rows.HeadInGroup(r);
+      AddBias(rows.bias.Of(head, rows.Position(r), seen.begin),
+              work.scores.Row(r) + (seen.begin - begin), seen.size());
+    }
+    work.block_state[r] = SoftmaxOfBlock(work.scores.Row(r), seen.begin - begin, seen.end - begin);
   }
   SumValuesOfBlock(layout, keys, values, range, rows, work);
   return seeing;

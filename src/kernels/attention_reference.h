@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "kernels/attention.h"
@@ -31,14 +32,23 @@ inline CachedRow LoadRow(const KvLayout& layout, const PagedKv& kv, std::size_t 
   return row;
 }
 
-// The first position that a query of position keys - 1 sees.
+// The first position that a query sees whose last one is keys - 1.
 inline std::size_t FirstSeen(const AttentionCall& call, std::size_t keys) {
-  return call.window == 0 ? 0 : keys - std::min(keys, call.window);
+  return std::max(call.first, call.window == 0 ? 0 : keys - std::min(keys, call.window));
 }
 
-// `keys` is how many positions there are up to the query's own.
+// What is added to a score.
+inline float BiasOf(const AttentionCall& call, std::size_t head, std::size_t query,
+                    std::size_t key) {
+  return call.bias.numbers == nullptr ? 0.0f : *call.bias.Of(head, query, key);
+}
+
+// `keys` is how many positions there are up to the last that the query sees: its own, unless that
+// is named.
 inline std::vector<float> AttendReference(const AttentionCall& call, const float* q,
-                                          std::size_t head, std::size_t keys) {
+                                          std::size_t head, std::size_t keys,
+                                          std::optional<std::size_t> query = std::nullopt) {
+  const std::size_t position = query.value_or(keys - 1);
   const KvLayout& layout = call.layout;
   const std::size_t kv_head = head / (call.heads / layout.kv_heads);
   const std::size_t first = FirstSeen(call, keys);
@@ -54,6 +64,7 @@ inline std::vector<float> AttendReference(const AttentionCall& call, const float
       for (std::size_t i = 0; i < layout.k_dim; ++i) {
         scores[j] = std::fma(q[i] * call.scale, rows[j].key[i], scores[j]);
       }
+      if (call.bias.numbers != nullptr) scores[j] += BiasOf(call, head, position, begin + j);
     }
     const float largest = *std::max_element(scores.begin(), scores.end());
     SixteenLanes lanes;
@@ -96,7 +107,8 @@ struct TrueAttention {
 };
 
 inline TrueAttention AttendInDouble(const AttentionCall& call, const float* q, std::size_t head,
-                                    std::size_t keys) {
+                                    std::size_t keys,
+                                    std::optional<std::size_t> query = std::nullopt) {
   const KvLayout& layout = call.layout;
   const std::size_t kv_head = head / (call.heads / layout.kv_heads);
   const std::size_t first = FirstSeen(call, keys);
@@ -112,6 +124,9 @@ inline TrueAttention AttendInDouble(const AttentionCall& call, const float* q, s
       scores[j] += product;
       magnitude += std::abs(product);
     }
+    const auto bias = static_cast<double>(BiasOf(call, head, query.value_or(keys - 1), first + j));
+    scores[j] += bias;
+    magnitude += std::abs(bias);
     truth.largest_score_magnitude = std::max(truth.largest_score_magnitude, magnitude);
   }
   double largest = *std::max_element(scores.begin(), scores.end());

@@ -70,20 +70,26 @@ class Case {
   // Attention of tokens [start, start + tokens), cut for `threads`; split only if `split`.
   std::vector<float> Run(std::size_t start, std::size_t tokens, std::size_t threads,
                          bool split) const {
-    std::vector<float> out(tokens * OutStride());
+    return Run(Call(start, tokens, nullptr), threads, split);
+  }
+  // Of a call with another output.
+  std::vector<float> Run(AttentionCall call, std::size_t threads, bool split) const {
+    std::vector<float> out(call.tokens * OutStride());
+    call.out = out.data();
     std::vector<float> partials(
-        split ? Attention::PartialFloats(shape_.layout, shape_.heads, tokens, start + tokens) : 0);
-    const Attention attention(Call(start, tokens, out.data()), threads, partials);
+        split ? Attention::PartialFloats(shape_.layout, shape_.heads, call.tokens, call.Positions())
+              : 0);
+    const Attention attention(call, threads, partials);
     ThreadPool pool(threads);
     std::vector<std::vector<float>> scratch(
         threads, std::vector<float>(Attention::ScratchFloats(shape_.layout)));
     pool.Run(attention.tasks(),
              [&](std::size_t task, std::size_t thread) { attention.Run(task, scratch[thread]); });
     pool.Run(attention.merges(), [&](std::size_t m, std::size_t) { attention.Merge(m); });
-    const std::size_t first =
-        shape_.window == 0 ? 0 : start + 1 - std::min(start + 1, shape_.window);
+    const std::size_t keys = call.keys > 0 ? call.keys : call.start + 1;
+    const std::size_t first = FirstSeen(call, keys);
     if (split && threads > 1 &&
-        start + tokens > (first / Attention::kBlock + 1) * Attention::kBlock) {
+        call.Positions() > (first / Attention::kBlock + 1) * Attention::kBlock) {
       EXPECT_GT(attention.merges(), 0u) << "nothing was split: the test tests nothing";
     }
     return out;
@@ -253,6 +259,128 @@ TEST(Attention, NeverLooksAtATokenBeforeItsWindow) {
     EXPECT_TRUE(std::isnan(after[79 * 32])) << "the poison was not seen by the last that sees it";
     EXPECT_EQ(Bits(c.Run(80, 20, 1, false)), Bits(Slice(before, 80 * 32, 20 * 32)));
   });
+}
+
+// Random numbers for all distances less than `positions`.
+class RandomBias {
+ public:
+  RandomBias(Rng& rng, std::uint32_t heads, std::size_t positions)
+      : stride_(2 * positions - 1), numbers_(NormalFloats(rng, heads * stride_, 2.0)) {}
+
+  PositionBias bias() const {
+    return {.numbers = numbers_.data(), .stride = stride_, .zero = stride_ / 2};
+  }
+
+ private:
+  std::size_t stride_;
+  std::vector<float> numbers_;
+};
+
+// As an encoder sees its prompt, and a decoder its encoder's.
+TEST(Attention, AllQueriesSeeTheSameKeysWhereTheirNumberIsGivenOnEveryTarget) {
+  Rng rng(TestSeed());
+  const Shape shapes[] = {{{.kv_heads = 4, .k_dim = 64, .v_dim = 64}, 4},
+                          {{.type = KvType::kQ8_0, .kv_heads = 2, .k_dim = 32, .v_dim = 32}, 4}};
+  for (const Shape& shape : shapes) {
+    constexpr std::size_t kPositions = 530;
+    const Case c(rng, shape, kPositions);
+    const RandomBias bias(rng, shape.heads, kPositions);
+    for (const std::size_t keys : {1, 16, 255, 256, 257, 530}) {
+      for (const std::size_t position : {0, 17, 300, 529}) {
+        AttentionCall call = c.Call(position, 1, nullptr);
+        call.keys = keys;
+        call.bias = bias.bias();
+        std::vector<float> expected;
+        for (std::size_t head = 0; head < shape.heads; ++head) {
+          const auto row = AttendReference(call, c.Query(position, head), head, keys, position);
+          expected.insert(expected.end(), row.begin(), row.end());
+        }
+        ForEachTarget([&] {
+          ASSERT_EQ(Bits(c.Run(call, 1, false)), Bits(expected))
+              << keys << " keys, position " << position;
+        });
+        ASSERT_EQ(Bits(c.Run(call, 4, true)), Bits(expected)) << keys << ", " << position;
+      }
+    }
+  }
+}
+
+TEST(Attention, APromptOfAnEncoderHasTheBitsOfItsRowsHoweverItIsCut) {
+  Rng rng(TestSeed());
+  const Shape shape{{.kv_heads = 3, .k_dim = 32, .v_dim = 32}, 3};
+  constexpr std::size_t kPositions = 300;
+  const Case c(rng, shape, kPositions);
+  const RandomBias bias(rng, shape.heads, kPositions);
+  const auto run = [&](std::size_t start, std::size_t tokens, std::size_t threads) {
+    AttentionCall call = c.Call(start, tokens, nullptr);
+    call.keys = kPositions;
+    call.bias = bias.bias();
+    return c.Run(call, threads, tokens < 8);
+  };
+  std::vector<float> expected;
+  for (std::size_t p = 0; p < kPositions; ++p) {
+    const std::vector<float> token = run(p, 1, 1);
+    expected.insert(expected.end(), token.begin(), token.end());
+  }
+  for (const std::size_t threads : {1, 3}) {
+    EXPECT_EQ(Bits(run(0, kPositions, threads)), Bits(expected));
+    EXPECT_EQ(Bits(run(250, 7, threads)),
+              Bits(Slice(expected, 250 * c.OutStride(), 7 * c.OutStride())));
+  }
+}
+
+TEST(Attention, NoQuerySeesAKeyBeforeTheFirst) {
+  Rng rng(TestSeed());
+  const Shape shape{{.kv_heads = 2, .k_dim = 32, .v_dim = 32}, 2};
+  Case c(rng, shape, 600);
+  const RandomBias bias(rng, shape.heads, 600);
+  for (const std::size_t first : {5, 64, 255, 256, 300}) {
+    const KvLayout layout = c.Call(0, 1, nullptr).layout;
+    const std::vector<float> nan(32, std::numeric_limits<float>::quiet_NaN());
+    StoreKeys(layout, c.Page((first - 1) / 256), 0, (first - 1) % 256, 1, nan.data(), 32);
+    StoreValues(layout, c.Page((first - 1) / 256), 0, (first - 1) % 256, 1, nan.data(), 32);
+    const auto call = [&](std::size_t start, std::size_t tokens) {
+      AttentionCall wanted = c.Call(start, tokens, nullptr);
+      wanted.first = first;
+      wanted.bias = bias.bias();
+      return wanted;
+    };
+    std::vector<float> expected;
+    for (std::size_t p = first; p < 600; ++p) {
+      for (std::size_t head = 0; head < shape.heads; ++head) {
+        const auto row = AttendReference(call(p, 1), c.Query(p, head), head, p + 1);
+        expected.insert(expected.end(), row.begin(), row.end());
+      }
+    }
+    EXPECT_FALSE(std::isnan(std::accumulate(expected.begin(), expected.end(), 0.0f)));
+    ForEachTarget([&] {
+      ASSERT_EQ(Bits(c.Run(call(first, 600 - first), 1, false)), Bits(expected)) << first;
+    });
+    EXPECT_EQ(Bits(c.Run(call(599, 1), 4, true)),
+              Bits(Slice(expected, (599 - first) * c.OutStride(), c.OutStride())));
+    EXPECT_TRUE(std::isnan(c.Run(c.Call(599, 1, nullptr), 1, false).front()));
+  }
+}
+
+// The bound of the test above, with one more operation a score.
+TEST(Attention, WithABiasItIsWithinTheRoundingOfItsOperationsOfTheTrueValue) {
+  Rng rng(TestSeed());
+  const Shape shape{{.kv_heads = 2, .k_dim = 64, .v_dim = 64}, 2};
+  const Case c(rng, shape, 400);
+  const RandomBias bias(rng, shape.heads, 400);
+  AttentionCall call = c.Call(150, 1, nullptr);
+  call.keys = 400;
+  call.bias = bias.bias();
+  const std::vector<float> out = c.Run(call, 1, false);
+  for (std::size_t head = 0; head < shape.heads; ++head) {
+    const TrueAttention truth = AttendInDouble(call, c.Query(150, head), head, 400, 150);
+    const double scores = 2 * (2 * shape.layout.k_dim + 6) * truth.largest_score_magnitude;
+    const double bound = 0x1p-24 * (2 * scores + 256 + 20 + 3 * 3 + 4);
+    for (std::size_t i = 0; i < shape.layout.v_dim; ++i) {
+      const auto got = static_cast<double>(out[head * shape.layout.v_dim + i]);
+      ASSERT_LE(std::abs(got - truth.out[i]), bound * truth.magnitude[i]) << head << ", " << i;
+    }
+  }
 }
 
 TEST(Attention, AHighSinkTakesAllAndALowOneNothing) {

@@ -2,6 +2,7 @@
 // has, and how its scratch memory is divided. For attention*.cc and attention*-inl.h alone.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -28,14 +29,31 @@ struct AttentionRows {
   std::size_t group = 1;   // query heads per kv head
   std::size_t start = 0;   // position of token 0
   std::size_t window = 0;  // keys that a row sees; 0: all
+  std::size_t first_key = 0;
+  std::size_t keys = 0;  // as of AttentionCall
+  PositionBias bias = {};
 
   std::size_t Token(std::size_t r) const { return (first + r) / group; }
   std::size_t HeadInGroup(std::size_t r) const { return (first + r) % group; }
   // How many keys row r may see: those of positions below this.
-  std::size_t Limit(std::size_t r) const { return start + Token(r) + 1; }
+  std::size_t Limit(std::size_t r) const { return keys > 0 ? keys : Position(r) + 1; }
   // And those from this one on.
-  std::size_t Begin(std::size_t r) const { return FirstKey(Limit(r), window); }
+  std::size_t Begin(std::size_t r) const { return std::max(first_key, FirstKey(Limit(r), window)); }
+  std::size_t Position(std::size_t r) const { return start + Token(r); }
 };
+
+// All query rows of a call.
+inline AttentionRows RowsOf(const AttentionCall& call) {
+  const std::size_t group = call.heads / call.layout.kv_heads;
+  return {.first = 0,
+          .count = call.tokens * group,
+          .group = group,
+          .start = call.start,
+          .window = call.window,
+          .first_key = call.first,
+          .keys = call.keys,
+          .bias = call.bias};
+}
 
 inline std::size_t Blocks(std::size_t positions) {
   return (positions + Attention::kBlock - 1) / Attention::kBlock;

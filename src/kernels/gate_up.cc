@@ -32,6 +32,8 @@ void CombineTile(GateForm form, const GateTile& tile) {
     CombineRows(tile, [](F gate, F up) HWY_ATTR { return SiluTimes(gate, up); });
   } else if (form == GateForm::kGelu) {
     CombineRows(tile, [](F gate, F up) HWY_ATTR { return GeluTimes(gate, up); });
+  } else if (form == GateForm::kRelu) {
+    CombineRows(tile, [](F gate, F) HWY_ATTR { return Relu(gate); });
   } else if (form == GateForm::kSquaredRelu) {
     CombineRows(tile, [](F gate, F) HWY_ATTR { return SquaredRelu(gate); });
   } else {

@@ -175,8 +175,7 @@ TEST_P(MatMul, GateUpIsTheExpressionOfItsProductsInEachFormWithAndWithoutBiases)
   std::vector<float> gate_bias(rows), up_bias(rows);  // so large that both limits cut some off
   for (float& b : gate_bias) b = static_cast<float>(5 * rng_.Normal());
   for (float& b : up_bias) b = static_cast<float>(5 * rng_.Normal());
-  for (const GateForm form :
-       {GateForm::kSilu, GateForm::kClamped, GateForm::kGelu, GateForm::kSquaredRelu}) {
+  for (const GateForm form : kGateForms) {
     for (const bool biased : {false, true}) {
       gate.matrix.factor = biased ? &gate_factor : nullptr;
       up.matrix.factor = biased ? &up_factor : nullptr;
@@ -214,10 +213,14 @@ TEST(GateReference, CutsTheGateOffAboveAndUpOnBothSidesAndKeepsNan) {
   EXPECT_TRUE(std::isnan(clamped(1, std::nanf(""))));
 }
 
-TEST(GateReference, SquaresWhatIsAboveZeroAndKeepsNanWhereOneProductIsAll) {
+TEST(GateReference, TakesWhatIsAboveZeroAndKeepsNanWhereOneProductIsAll) {
+  const auto relu = [](float gate) { return GateReference(GateForm::kRelu, gate, 7); };
   const auto squared = [](float gate) { return GateReference(GateForm::kSquaredRelu, gate, 7); };
+  EXPECT_EQ(relu(3), 3);
   EXPECT_EQ(squared(3), 9);
+  EXPECT_EQ(relu(-3), 0);
   EXPECT_EQ(squared(-3), 0);
+  EXPECT_TRUE(std::isnan(relu(std::nanf(""))));
   EXPECT_TRUE(std::isnan(squared(std::nanf(""))));
 }
 

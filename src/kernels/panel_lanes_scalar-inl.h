@@ -57,6 +57,10 @@ inline F GeluTimes(const F& gate, const F& up) {
   return Generate<F>(
       [&](std::size_t i) { return GateReference(GateForm::kGelu, gate.v[i], up.v[i]); });
 }
+inline F Relu(const F& gate) {
+  return Generate<F>(
+      [&](std::size_t i) { return GateReference(GateForm::kRelu, gate.v[i], 0.0f); });
+}
 inline F SquaredRelu(const F& gate) {
   return Generate<F>(
       [&](std::size_t i) { return GateReference(GateForm::kSquaredRelu, gate.v[i], 0.0f); });

@@ -6,7 +6,7 @@ namespace troupe {
 namespace {
 
 // Keys times queries.
-std::size_t Work(const AttentionCall& call) { return call.tokens * (call.start + call.tokens); }
+std::size_t Work(const AttentionCall& call) { return call.tokens * call.Positions(); }
 
 }  // namespace
 
@@ -21,7 +21,7 @@ void AttentionRegion::CutCalls(std::size_t threads, std::span<float> partials) {
     const Attention attention(call, share, partials);
     if (attention.merges() > 0) {
       partials = partials.subspan(
-          Attention::PartialFloats(call.layout, call.heads, call.tokens, call.start + call.tokens));
+          Attention::PartialFloats(call.layout, call.heads, call.tokens, call.Positions()));
     }
     cuts_.push_back({.attention = attention, .first_task = tasks_, .first_merge = merges_});
     tasks_ += attention.tasks();

@@ -3,6 +3,8 @@
 // fused.
 #pragma once
 
+#include <array>
+
 #include "quant/exp_reference.h"
 
 namespace troupe {
@@ -12,11 +14,18 @@ enum class GateForm {
   kClamped,  // gpt-oss: the gate is cut off above, up on both sides; swish of slope 1.702, up plus
              // 1
   kGelu,     // gemma4: gelu(gate) * up, by the usual tanh, which is a sigmoid of twice its argument
-  kSquaredRelu,  // nemotron_h: relu(gate)^2 of one product alone; there is no up
+  // Of one product alone; there is no up.
+  kRelu,         // switch: relu(gate)
+  kSquaredRelu,  // nemotron_h: relu(gate)^2
 };
 
+inline constexpr std::array kGateForms = {GateForm::kSilu, GateForm::kClamped, GateForm::kGelu,
+                                          GateForm::kRelu, GateForm::kSquaredRelu};
+
 // Whether the form takes the second product.
-inline constexpr bool TakesUp(GateForm form) { return form != GateForm::kSquaredRelu; }
+inline constexpr bool TakesUp(GateForm form) {
+  return form != GateForm::kRelu && form != GateForm::kSquaredRelu;
+}
 
 inline constexpr float kGateLimit = 7.0f;
 inline constexpr float kGateSlope = 1.702f;
@@ -29,9 +38,9 @@ inline float GateReference(GateForm form, float gate, float up) {
     const float inner = kGeluSlope * (gate * (kGeluCube * (gate * gate) + 1.0f));
     return gate * SigmoidReference(inner) * up;
   }
-  if (form == GateForm::kSquaredRelu) {
+  if (!TakesUp(form)) {
     const float x = gate < 0.0f ? 0.0f : gate;  // NaN stays NaN
-    return x * x;
+    return form == GateForm::kRelu ? x : x * x;
   }
   const float x = gate > kGateLimit ? kGateLimit : gate;  // NaN stays NaN
   float y = up > kGateLimit ? kGateLimit : up;
