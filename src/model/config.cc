@@ -36,6 +36,7 @@ constexpr Family kFamilies[] = {
     {Architecture::kBailingMoe2, "bailingmoe2", ReadBailingMoe2Config},
     {Architecture::kNemotronH, "nemotron_h", ReadNemotronHConfig},
     {Architecture::kNemotronHMoe, "nemotron_h_moe", ReadNemotronHMoeConfig},
+    {Architecture::kSwitch, "switch", ReadSwitchConfig},
 };
 
 const Family* FindFamily(std::string_view name) {
@@ -69,6 +70,7 @@ std::string DescribeMoe(const MoeConfig& moe, GateForm form) {
   if (form == GateForm::kClamped) text += ", clamped";
   if (form == GateForm::kGelu) text += ", by GELU";
   if (form == GateForm::kSquaredRelu) text += ", by squared ReLU without a gate";
+  if (form == GateForm::kRelu) text += ", by ReLU without a gate";
   if (moe.beside_dense) text += ", beside a dense part";
   return text;
 }
@@ -194,6 +196,11 @@ std::vector<std::string> Describe(const ModelConfig& config) {
     }
     if (window.rope) lines.push_back("  rotary      " + DescribeRope(*window.rope));
   }
+  if (config.encoder) {
+    lines.push_back(
+        fmt::format("encoder       the first {} layers; positions in {} buckets up to {}",
+                    config.encoder->layers, config.encoder->buckets, config.encoder->max_distance));
+  }
   if (config.embedding_scale != 1 || config.residual_scale != 1 || config.logit_scale != 1) {
     lines.push_back(
         fmt::format("scales        {:.4g} on embeddings, {:.4g} on blocks, {:.4g} on logits",
@@ -211,11 +218,11 @@ std::vector<std::string> Describe(const ModelConfig& config) {
                                   config.moe.shared_gate ? ", gated" : ""));
     }
   }
-  if (config.moe.routing.experts == 0 || config.moe.leading_dense > 0) {
-    std::uint32_t dense = 0;
-    for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
-      dense += config.HasFeedForward(layer) && !config.IsMoeLayer(layer) ? 1 : 0;
-    }
+  std::uint32_t dense = 0;
+  for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
+    dense += config.HasFeedForward(layer) && !config.IsMoeLayer(layer) ? 1 : 0;
+  }
+  if (dense > 0) {
     lines.push_back(fmt::format("dense layers  {} of width {}", dense, config.dense_ff));
   }
   if (config.next_token_layers > 0) {

@@ -40,7 +40,8 @@ enum class Architecture {
   kHunyuanMoe,
   kBailingMoe2,
   kNemotronH,
-  kNemotronHMoe
+  kNemotronHMoe,
+  kSwitch
 };
 
 std::string_view Name(Architecture architecture);  // as general.architecture has it
@@ -105,6 +106,7 @@ struct MoeConfig {
   std::uint32_t shared_ff = 0;  // all shared experts as one; 0: none
   bool shared_gate = false;     // the shared expert is weighed by a sigmoid of its own
   std::uint32_t leading_dense = 0;
+  std::vector<bool> dense_layers;  // those without experts, if there are others than the leading
   Presence selection_bias = Presence::kNone;  // added to the scores where experts are chosen
   bool biases = false;                        // of the router and of every matrix of the experts
   // gemma4: a dense feed-forward beside the experts, in place of a shared one. Router, experts and
@@ -116,6 +118,16 @@ struct MoeConfig {
 // each. What a layer does not have is empty.
 struct LayerBlocks {
   std::optional<std::uint32_t> recurrent, attention, feed_forward;  // in this order
+};
+
+// Of an encoder-decoder: its first layers read a prompt as a whole, the others answer
+// (docs/design/encoder-decoder.md).
+struct EncoderConfig {
+  std::uint32_t layers = 0;
+  std::int32_t decoder_start = 0;     // the token behind the prompt that the decoder begins with
+  std::uint32_t buckets = 0;          // of distances between a query and its key
+  std::uint32_t max_distance = 0;     // from which on all are alike
+  std::uint32_t expert_capacity = 0;  // tokens of a prompt that one expert answers; 0: any number
 };
 
 struct ModelConfig {
@@ -141,6 +153,7 @@ struct ModelConfig {
   RopeParams rope;  // without frequency factors: those are a tensor; 0 dimensions: none rotates
   std::optional<WindowConfig> window;
   MoeConfig moe;
+  std::optional<EncoderConfig> encoder;
   GateForm form = GateForm::kSilu;  // of experts and dense feed-forwards
   bool answers_normed = false;      // a block's answer goes through a norm before it is added
   // Layers that have one of the three in place of attention, or before it; empty: none.
@@ -162,7 +175,6 @@ struct ModelConfig {
   bool IsRecurrent(std::uint32_t layer) const { return !recurrent.empty() && recurrent[layer]; }
   bool HasState() const { return !recurrent.empty(); }
   std::uint32_t RecurrentLayers() const;
-  // Whether it has keys and values.
   bool HasAttention(std::uint32_t layer) const {
     return blocks.empty() ? !IsRecurrent(layer) : blocks[layer].attention.has_value();
   }
@@ -175,8 +187,13 @@ struct ModelConfig {
   std::uint32_t LayerOfBlock(std::uint32_t block) const;  // of one of these
 
   bool IsMoeLayer(std::uint32_t layer) const {
-    return moe.routing.experts > 0 && layer >= moe.leading_dense;
+    return moe.routing.experts > 0 && layer >= moe.leading_dense &&
+           (moe.dense_layers.empty() || !moe.dense_layers[layer]);
   }
+  bool IsEncoder(std::uint32_t layer) const { return encoder && layer < encoder->layers; }
+  bool IsDecoder(std::uint32_t layer) const { return encoder && layer >= encoder->layers; }
+  // Whether a sequence keeps keys and values of it.
+  bool HasKeys(std::uint32_t layer) const { return HasAttention(layer) && !IsEncoder(layer); }
   bool HasWindow(std::uint32_t layer) const { return window && window->layers[layer]; }
   // Keys that a query of this layer sees; 0: all before it.
   std::uint32_t WindowOf(std::uint32_t layer) const {

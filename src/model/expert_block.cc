@@ -316,6 +316,22 @@ void ForwardPass::Combine(const LayerWeights& w) {
   ForRows(tokens_, [&](std::size_t t) { AddAnswers(t, w.moe, {}, ws_.stream + t * width); });
 }
 
+void ForwardPass::DropBeyondCapacity(std::uint32_t layer) {
+  const std::uint32_t capacity = config_.IsEncoder(layer) ? config_.encoder->expert_capacity : 0;
+  if (capacity == 0) return;
+  const std::span<std::uint32_t> taken = ws_.first_assignment;  // nobody has ordered them yet
+  const std::size_t top_k = config_.moe.routing.top_k;
+  std::size_t slot = 0;
+  for (const RowGroup& group : batch_) {
+    std::ranges::fill(taken, 0u);
+    for (const std::size_t end = slot + group.Rows(config_.width) * top_k; slot < end; ++slot) {
+      ExpertChoice& choice = ws_.chosen[slot];
+      if (choice.expert == kNoExpert || ++taken[choice.expert] <= capacity) continue;
+      choice = {.expert = kNoExpert, .weight = 0};
+    }
+  }
+}
+
 void ForwardPass::RouterInputs(const LayerWeights& w) {
   if (!config_.moe.beside_dense) {
     NormaliseStream(w.ffn_norm);
@@ -340,6 +356,7 @@ Status ForwardPass::ExpertBlock(std::uint32_t layer, const LayerWeights& w,
   const TopExpertsParams& routing = config_.moe.routing;
   experts_.OnRouted(layer, {ws_.router, tokens_ * routing.experts},
                     {ws_.chosen, tokens_ * routing.top_k});
+  DropBeyondCapacity(layer);
   OrderByExpert();
   const std::span<const ExpertDemand> demands = Demands();
   experts_.Ask({.layer = layer,

@@ -38,7 +38,7 @@ struct ExpertLayout {
 
   bool empty() const { return matrices[0].tensor == nullptr; }  // a layer without experts
 
-  // The gate's and up's tensor may be the same one.
+  // The gate's and up's tensor may be the same one: each has half of its rows.
   static ExpertLayout For(const TensorInfo& gate, const TensorInfo& up, const TensorInfo& down);
   static ExpertLayout WithoutUp(const TensorInfo& gate, const TensorInfo& down);
   // The same matrices in other types, which their rows must fit; `tensor` stays what it is.

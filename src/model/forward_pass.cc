@@ -45,6 +45,7 @@ ForwardPass::GroupRows ForwardPass::RowsOf(std::size_t group) const {
 
 void ForwardPass::Attend(std::uint32_t layer, const float* sinks, const float* q, std::size_t q_row,
                          float* out, std::size_t out_row) {
+  const bool encodes = config_.IsEncoder(layer);
   std::size_t first = 0;
   for (const RowGroup& group : batch_) {
     const std::size_t rows = group.Rows(config_.width);
@@ -55,6 +56,9 @@ void ForwardPass::Attend(std::uint32_t layer, const float* sinks, const float* q
                     .start = group.cache->length(),
                     .tokens = rows,
                     .window = config_.WindowOf(layer),
+                    .first = group.cache->encoded(),
+                    .keys = encodes ? rows : 0,
+                    .bias = ws_.PositionBiasOf(config_, layer),
                     .sinks = sinks,
                     .q = q + first * q_row,
                     .q_stride = q_row,

@@ -2,7 +2,7 @@
 // workspace.stream, adds its answer to it, and leaves nothing else behind but keys, values and
 // states. Only attention and what takes its place look at which sequence a row belongs to. One
 // block a file: attention_block.cc, latent_block.cc, delta_block.cc, state_space_block.cc,
-// conv_block.cc, dense_block.cc, expert_block.cc.
+// conv_block.cc, cross_block.cc, dense_block.cc, expert_block.cc.
 #pragma once
 
 #include <algorithm>
@@ -49,6 +49,11 @@ class ForwardPass {
   void StateSpaceBlock(std::uint32_t layer, const StateSpaceWeights& w);
   void ConvBlock(std::uint32_t layer, const ShortConvWeights& w);
   void DenseBlock(const LayerWeights& w);
+  // Of a decoder's layer: attention to what its sequence's encoder has left.
+  void CrossBlock(std::uint32_t layer, const CrossWeights& w);
+  // Of an encoder's rows behind its last layer, each of a sequence that begins: the norm, and keys
+  // and values of the cross-attentions of all layers from `first` on.
+  void StoreEncoded(const float* norm, std::span<const LayerWeights> decoder, std::uint32_t first);
   // Fails if an expert cannot be had, or if the router's arithmetic has broken down (NaN): nothing
   // sensible can follow.
   // `following` are the next layers, as far as they have experts without a gap.
@@ -93,6 +98,9 @@ class ForwardPass {
   const RopeTable& RopeOf(std::uint32_t layer) const {
     return config_.HasWindow(layer) ? ws_.rope.back() : ws_.rope.front();
   }
+
+  // Keys and values of all rows, as ws_.k and ws_.v have them.
+  void StoreKeysAndValues(std::uint32_t layer);
 
   // The rows of a group of the batch.
   struct GroupRows {
@@ -146,6 +154,8 @@ class ForwardPass {
     return std::ranges::find(begun_, expert) != begun_.end();
   }
   void RunExperts(std::span<const ReadyExpert> experts, const Mlp* shared);
+  // Of an encoder's layer: a sequence's rows beyond what an expert takes have no answer of it.
+  void DropBeyondCapacity(std::uint32_t layer);
   void RouterInputs(const LayerWeights& w);
   // Of the experts that `there` marks, or of all if it is empty.
   void MixAnswers(std::size_t token, const ExpertExtras& extras,

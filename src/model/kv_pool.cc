@@ -43,7 +43,7 @@ Bytes KvPool::BytesFor(const ModelConfig& config, LayerRange layers, const KvPoo
   const std::vector<KvLayout> layouts = LayoutsFor(config, layers, shape.type, shape.context);
   std::size_t page = 0;
   for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
-    if (config.HasAttention(layer)) page += BytesOfLayer(layouts[layer - layers.first]);
+    if (config.HasKeys(layer)) page += BytesOfLayer(layouts[layer - layers.first]);
   }
   return Bytes(PageCount(shape) * page);
 }
@@ -78,9 +78,10 @@ KvPool::KvPool(const ModelConfig& config, std::vector<KvLayout> layouts, LayerRa
       buffer_(std::move(buffer)),
       uses_(pages) {
   for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
+    // An encoder's layers all have the place of the first decoder layer, one after the other.
     offset_.push_back(page_bytes_);
-    without_.push_back(!config.HasAttention(layer));
-    if (config.HasAttention(layer)) page_bytes_ += BytesOfLayer(LayoutOf(layer));
+    without_.push_back(!config.HasKeys(layer));
+    if (config.HasKeys(layer)) page_bytes_ += BytesOfLayer(LayoutOf(layer));
   }
   // Taken from the end: the pages at the front of the buffer come first.
   for (std::size_t page = pages; page > 0; --page) {
@@ -137,6 +138,7 @@ KvSequence::KvSequence(KvSequence&& other) noexcept
     : pool_(other.pool_),
       pages_(std::exchange(other.pages_, {})),
       length_(std::exchange(other.length_, 0)),
+      encoded_(std::exchange(other.encoded_, 0)),
       state_(std::exchange(other.state_, std::nullopt)) {}
 
 KvSequence& KvSequence::operator=(KvSequence&& other) noexcept {
@@ -145,6 +147,7 @@ KvSequence& KvSequence::operator=(KvSequence&& other) noexcept {
   pool_ = other.pool_;
   pages_ = std::exchange(other.pages_, {});
   length_ = std::exchange(other.length_, 0);
+  encoded_ = std::exchange(other.encoded_, 0);
   state_ = std::exchange(other.state_, std::nullopt);
   return *this;
 }
@@ -153,6 +156,7 @@ void KvSequence::GiveBackAll() {
   for (const std::uint32_t page : pages_) pool_->GiveBack(page);
   pages_.clear();
   length_ = 0;
+  encoded_ = 0;
   state_.reset();
 }
 
@@ -217,6 +221,11 @@ void KvSequence::Advance(std::size_t tokens) {
   if (state_) state_->Advance(tokens);
 }
 
+void KvSequence::EndEncoder(std::size_t rows) {
+  TROUPE_CHECK(length_ == 0 && rows > 0 && rows <= capacity());
+  length_ = encoded_ = rows;
+}
+
 void KvSequence::BeginReplay() {
   const std::optional<std::size_t> from = state_->ReplaysFrom();
   TROUPE_CHECK(from.has_value());
@@ -231,6 +240,7 @@ void KvSequence::EndReplay(std::size_t rows) {
 std::size_t KvSequence::Truncate(std::size_t length) {
   TROUPE_CHECK(length <= length_);
   if (state_) length = state_->RollBack(length);
+  if (length < encoded_) length = encoded_ = 0;  // a part of an encoder's prompt is another prompt
   TROUPE_CHECK(length % page_positions() == 0 || !IsShared(pages_[length / page_positions()]));
   length_ = length;
   const auto past = pages_.begin() + static_cast<std::ptrdiff_t>(PagesFor(length));

@@ -64,7 +64,8 @@ class KvPool {
 
   // A page that nobody has, for who fills it in from elsewhere; none: all are in use.
   std::optional<KvPage> NewPage();
-  // All layers of a page, one after the other; those without keys and values take no room.
+  // All layers of a page, one after the other; those without keys and values take no room. (An
+  // encoder's put theirs where the first decoder layer has its own, while they are under way.)
   std::span<std::byte> BytesOf(const KvPage& page);
   bool HasLayer(std::uint32_t layer) const { return !without_[layer - layers_.first]; }
   std::size_t OffsetOf(std::uint32_t layer) const { return offset_[layer - layers_.first]; }
@@ -162,10 +163,15 @@ class KvSequence {
   // positions in every layer. Without the latter nothing has happened.
   void BeginPass(const StateKeeping& keeping = {});
   void Advance(std::size_t tokens);
+  // Of an encoder-decoder, whose first `rows` positions are the encoder's: they are filled with
+  // keys and values of the decoder's cross-attention. It is empty before.
+  void EndEncoder(std::size_t rows);
+  std::size_t encoded() const { return encoded_; }  // 0: none yet, or no encoder
   // Forgets the positions from `length` on: a chat that goes back, a guess that was wrong. Keeps
   // their pages, except for shared ones, which others still read: `length` may not lie within one.
   // Gives how many positions are filled: fewer than `length` if it has a state, which could only go
-  // back further (sequence_state.h); the tokens between are to be fed again.
+  // back further (sequence_state.h); the tokens between are to be fed again. An encoder's positions
+  // go all or none.
   std::size_t Truncate(std::size_t length);
   // The same after a pass whose rows' inputs were kept (StateKeeping), to its first rows, one at
   // least: between the two calls the state is where the pass began, and is to be brought behind
@@ -200,6 +206,7 @@ class KvSequence {
   KvPool* pool_;
   std::vector<std::uint32_t> pages_;
   std::size_t length_ = 0;
+  std::size_t encoded_ = 0;
   std::optional<SequenceState> state_;  // of models that have one, once room was reserved
 };
 

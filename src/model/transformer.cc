@@ -93,8 +93,11 @@ void Transformer::TellRowsDone(std::uint32_t layers) const {
   rows_done_->store(share * static_cast<double>(rows_), std::memory_order_relaxed);
 }
 
-PassFacts Transformer::FactsOf(Batch batch) const {
-  PassFacts facts{.first_layer = std::max(config_.moe.leading_dense, layers_.first), .groups = {}};
+PassFacts Transformer::FactsOf(Batch batch, LayerRange layers) const {
+  std::uint32_t first = std::max(config_.moe.leading_dense, layers.first);
+  const std::vector<bool>& dense = config_.moe.dense_layers;
+  while (!dense.empty() && first + 1 < layers.end && dense[first]) ++first;
+  PassFacts facts{.first_layer = first, .groups = {}};
   facts.groups.reserve(batch.size());
   facts.drafts = batch.front().drafts;
   for (const RowGroup& group : batch) {
@@ -110,17 +113,20 @@ PassFacts Transformer::FactsOf(Batch batch) const {
   return facts;
 }
 
-Status Transformer::RunLayers(Batch batch, Workspace& workspace) {
-  ForwardPass pass({.config = config_,
-                    .experts = experts_,
-                    .pool = pool_,
-                    .region = region_,
-                    .attention = attention_,
-                    .observer = route_observer_,
-                    .groups = groups_,
-                    .gate_seconds = gate_seconds_},
-                   batch, workspace, rows_);
-  for (std::uint32_t layer = layers_.first; layer < layers_.end; ++layer) {
+PassTools Transformer::Tools() {
+  return {.config = config_,
+          .experts = experts_,
+          .pool = pool_,
+          .region = region_,
+          .attention = attention_,
+          .observer = route_observer_,
+          .groups = groups_,
+          .gate_seconds = gate_seconds_};
+}
+
+Status Transformer::RunLayers(Batch batch, LayerRange layers, Workspace& workspace) {
+  ForwardPass pass(Tools(), batch, workspace, rows_);
+  for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
     if (IsUnwanted(batch)) return Error(Code::kCancelled, "nobody wants this pass any more");
     const LayerWeights& w = weights_.layers[layer];
     Show(layer, StreamPlace::kAttentionInput, workspace);
@@ -137,11 +143,12 @@ Status Transformer::RunLayers(Batch batch, Workspace& workspace) {
     } else if (config_.HasAttention(layer)) {
       pass.AttentionBlock(layer, w.attention);
     }
+    if (config_.IsDecoder(layer)) pass.CrossBlock(layer, w.cross);
     Show(layer, StreamPlace::kGateInput, workspace);
     experts_.Advance();
     if (config_.IsMoeLayer(layer)) {
       std::uint32_t next = layer + 1;
-      while (next < layers_.end && config_.IsMoeLayer(next)) ++next;
+      while (next < layers.end && config_.IsMoeLayer(next)) ++next;
       const auto following = std::span(weights_.layers).subspan(layer + 1, next - layer - 1);
       TROUPE_RETURN_IF_ERROR(pass.ExpertBlock(layer, w, following));
       if (!batch.front().drafts) expert_uses_ += rows_ * config_.moe.routing.top_k;
@@ -149,7 +156,7 @@ Status Transformer::RunLayers(Batch batch, Workspace& workspace) {
       pass.DenseBlock(w);
     }
     if (w.output_scale != nullptr) pass.ScaleStream(*w.output_scale);
-    TellRowsDone(layer + 1 - layers_.first);
+    TellRowsDone(layer + 1 - layers.first);
   }
   return OkStatus();
 }
@@ -172,12 +179,13 @@ void Transformer::KeepFirstRows(KvSequence& sequence, std::size_t rows) {
 
 Status Transformer::Forward(Batch batch, Workspace& workspace) {
   TROUPE_RETURN_IF_ERROR(CheckBatch(batch, workspace));
+  if (config_.encoder) return ForwardInHalves(batch, workspace);
   PlaceRows(batch, workspace);
-  const PassFacts facts = FactsOf(batch);
+  const PassFacts facts = FactsOf(batch, layers_);
   experts_.OnPassBegins(facts);
   if (route_observer_ != nullptr) route_observer_->PassBegins(facts);
   BeginPass(batch);
-  const Status run = RunLayers(batch, workspace);
+  const Status run = RunLayers(batch, layers_, workspace);
   TellRowsDone(0);
   TROUPE_RETURN_IF_ERROR(run);
   for (const RowGroup& group : batch) group.cache->Advance(group.Rows(config_.width));
@@ -189,8 +197,9 @@ void Transformer::Logits(Workspace& workspace, std::span<const std::uint32_t> ro
   TROUPE_CHECK(layers_.end == config_.layers && rows.size() <= workspace.chunk());
   const Activations normed = workspace.normed.Of(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    TROUPE_CHECK(rows[i] < rows_);
-    RmsNorm(workspace.stream + rows[i] * config_.width, weights_.output_norm, config_.norm_epsilon,
+    const std::uint32_t row = placed_.empty() ? rows[i] : placed_[rows[i]];
+    TROUPE_CHECK(row < rows_);
+    RmsNorm(workspace.stream + row * config_.width, weights_.output_norm, config_.norm_epsilon,
             workspace.normed.Row(i), config_.width);
     if (normed.groups != nullptr) QuantizeActivations(normed, i, 1);
   }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/status.h"
 #include "base/thread_pool.h"
@@ -25,6 +26,8 @@
 
 namespace troupe {
 
+struct PassTools;
+
 class Transformer {
  public:
   // All four references must outlive it. The weights are those of `layers` at least.
@@ -41,19 +44,23 @@ class Transformer {
   // out of range, or as its experts fail; no sequence is then longer than before.
   Status Forward(Batch batch, Workspace& workspace);
 
+  // Of an encoder-decoder a group whose sequence begins has all of its prompt: tokens for the
+  // encoder, and from the first one that is the decoder's start on those for the decoder.
+
   // Of the last Forward's rows of a sequence whose layers have a state, guesses among them: the
   // first `rows` stay, and the others are forgotten. Fewer than there were, and at least one.
   void KeepFirstRows(KvSequence& sequence, std::size_t rows);
 
   // The stream after the last Forward, a row a row of its batch, group after group: what the part
-  // of a model that has the following layers takes. Good until the next Forward.
+  // of a model that has the following layers takes. Good until the next Forward. Of an
+  // encoder-decoder the decoder's rows alone.
   std::span<const float> Stream(const Workspace& workspace) const {
     return {workspace.stream, rows_ * config_.width};
   }
 
   // Logits of these rows of the last Forward, at most workspace.chunk() at a time, `vocabulary`
   // floats a row. Overwrites workspace.normed; may be called for any rows, in parts. Of a
-  // transformer that has the last layer.
+  // transformer that has the last layer. An encoder's rows have none.
   void Logits(Workspace& workspace, std::span<const std::uint32_t> rows, float* logits);
 
   const ModelConfig& config() const { return config_; }
@@ -78,13 +85,22 @@ class Transformer {
  private:
   Status CheckBatch(Batch batch, const Workspace& workspace) const;
   Status CheckGroup(const RowGroup& group) const;
-  PassFacts FactsOf(Batch batch) const;
+  PassFacts FactsOf(Batch batch, LayerRange layers) const;
+  PassTools Tools();
   void BeginPass(Batch batch) const;
   void PlaceRows(Batch batch, Workspace& workspace);
   void Embed(TokenIds tokens, float* stream, Workspace& workspace) const;
   void TellRowsDone(std::uint32_t layers) const;
   void Show(std::uint32_t layer, StreamPlace place, const Workspace& workspace) const;
-  Status RunLayers(Batch batch, Workspace& workspace);
+  Status RunLayers(Batch batch, LayerRange layers, Workspace& workspace);
+
+  // encoder_decoder.cc
+  Result<std::size_t> EncoderRows(const RowGroup& group, const Workspace& workspace) const;
+  void FillPositionBiases(Workspace& workspace) const;
+  Status RunHalf(Batch batch, LayerRange layers, Workspace& workspace);
+  Status Encode(Batch prompts, Workspace& workspace);
+  Status Decode(Batch answers, Workspace& workspace);
+  Status ForwardInHalves(Batch batch, Workspace& workspace);
 
   const ModelConfig& config_;
   const ModelWeights& weights_;
@@ -94,6 +110,9 @@ class Transformer {
   MatMulRegion region_;
   AttentionRegion attention_;
   std::size_t rows_ = 0;  // of the last pass
+  // Of an encoder-decoder: where each row of the last batch is in the workspace.
+  static constexpr std::uint32_t kNotPlaced = ~0u;
+  std::vector<std::uint32_t> placed_;
   std::uint64_t expert_uses_ = 0;
   double gate_seconds_ = 0;
   GroupRouter* groups_ = nullptr;

@@ -347,6 +347,9 @@ Status WeightBinder::BindMixers(std::uint32_t layer, LayerWeights& w) {
   } else {
     TROUPE_ASSIGN_OR_RETURN(w.attention, BindAttention(layer, prefix));
   }
+  if (config_.IsDecoder(layer)) {
+    TROUPE_ASSIGN_OR_RETURN(w.cross, BindCross(prefix));
+  }
   return OkStatus();
 }
 
@@ -432,6 +435,7 @@ Result<ModelWeights> WeightBinder::Bind() {
   if (config_.next_token_block) return BindNextTokenHead();
   ModelWeights weights;
   TROUPE_RETURN_IF_ERROR(BindEnds(weights));
+  if (config_.encoder) TROUPE_RETURN_IF_ERROR(BindEncoderEnds(weights));
   weights.layers.reserve(config_.layers);
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
     const bool wanted = layers_.Contains(layer);

@@ -107,6 +107,9 @@ class WeightBinder {
                         std::uint64_t v_rows, AttentionWeights& w);
   Result<MlaWeights> BindMla(const std::string& prefix);
   Status BindLatentUps(const std::string& prefix, MlaWeights& mla);
+  // weight_binder_encoder.cc
+  Result<CrossWeights> BindCross(const std::string& prefix);
+  Status BindEncoderEnds(ModelWeights& weights);
   Result<DeltaNetWeights> BindDeltaNet(const std::string& prefix);
   Result<StateSpaceWeights> BindStateSpace(const std::string& prefix);
   Result<ShortConvWeights> BindShortConv(const std::string& prefix);

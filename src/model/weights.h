@@ -87,6 +87,12 @@ struct MlaWeights {
   Linear out;
 };
 
+// How a decoder's layer looks at its encoder's rows.
+struct CrossWeights {
+  const float* norm = nullptr;
+  Linear q, k, v, out;
+};
+
 struct DeltaNetWeights {
   const float* norm = nullptr;
   PanelMatrix qkv;              // queries, keys and values, head by head
@@ -145,6 +151,7 @@ struct LayerWeights {
   DeltaNetWeights delta;
   StateSpaceWeights space;
   ShortConvWeights conv;
+  CrossWeights cross;  // of a decoder that has an encoder
   const float* ffn_norm = nullptr;
   const float* ffn_answer_norm = nullptr;  // null: the answer is added as it is
   Mlp dense;                               // as the configuration says
@@ -170,6 +177,10 @@ struct ModelWeights {
   std::vector<float> rope_freq_factors;  // empty: none
   std::vector<LayerWeights> layers;
   NextTokenWeights next_token;  // of such a head alone
+  // Of an encoder-decoder: the encoder's last norm, and rows of heads, a bucket of distances each.
+  const float* encoder_norm = nullptr;
+  const float* encoder_bias = nullptr;
+  const float* decoder_bias = nullptr;
 };
 
 // What a memory plan wants to know of them.

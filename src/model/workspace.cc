@@ -118,10 +118,16 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
   attention_scratch = bump.Take<float>(shape.threads * scratch_floats_);
   attention_partials = bump.Take<float>(partials);
 
-  if (config.dense_ff > 0 && !config.IsMoeLayer(shape.layers.first)) {
-    hidden = bump.TakeRows(chunk, config.dense_ff);
+  if (config.encoder) {
+    encoder_bias = bump.Take<float>(a.heads * (2 * chunk - 1));
+    decoder_bias = bump.Take<float>(a.heads * shape.context);
   }
-  if (config.IsMoeLayer(shape.layers.end - 1)) {
+  bool has_dense = false, has_experts = false;
+  for (std::uint32_t layer = shape.layers.first; layer < shape.layers.end; ++layer) {
+    (config.IsMoeLayer(layer) ? has_experts : has_dense) = true;
+  }
+  if (config.dense_ff > 0 && has_dense) hidden = bump.TakeRows(chunk, config.dense_ff);
+  if (has_experts) {
     const std::size_t assignments = chunk * moe.routing.top_k;
     router = bump.Floats(chunk * moe.routing.experts);
     chosen = bump.Take<ExpertChoice>(assignments).data();
@@ -146,6 +152,15 @@ void Workspace::Place(const ModelConfig& config, const WorkspaceShape& shape, Bu
       shared_gate = bump.Floats(chunk);
     }
   }
+}
+
+PositionBias Workspace::PositionBiasOf(const ModelConfig& config, std::uint32_t layer) const {
+  if (!config.encoder) return {};
+  const bool encodes = config.IsEncoder(layer);
+  const std::span<const float> numbers = encodes ? encoder_bias : decoder_bias;
+  const std::size_t stride = numbers.size() / config.attention.heads;
+  return {
+      .numbers = numbers.data(), .stride = stride, .zero = encodes ? shape_.chunk - 1 : stride - 1};
 }
 
 Bytes Workspace::BytesFor(const ModelConfig& config, const WorkspaceShape& shape) {

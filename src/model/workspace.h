@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "io/aligned_buffer.h"
+#include "kernels/attention.h"
 #include "kernels/kv_layout.h"
 #include "kernels/rope.h"
 #include "kernels/top_experts.h"
@@ -116,6 +117,11 @@ class Workspace {
   std::span<float> attention_scratch;
   std::span<float> attention_partials;
   std::span<std::uint32_t> head_rows;  // for head h: rows h, heads + h, ... of q_plain and latent
+  // Of an encoder-decoder: what is added to scores by distance (position_bias.h), for all that the
+  // rows of a pass, or the positions of a context, can be apart. Filled by the first pass.
+  std::span<float> encoder_bias, decoder_bias;
+  bool has_position_bias = false;
+  PositionBias PositionBiasOf(const ModelConfig& config, std::uint32_t layer) const;
   // One, and another one where layers with a window rotate otherwise.
   std::vector<RopeTable> rope;
   std::span<std::int32_t> positions;  // of each row in its sequence

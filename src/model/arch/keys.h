@@ -112,5 +112,6 @@ Result<ModelConfig> ReadHunyuanMoeConfig(const Metadata& metadata);
 Result<ModelConfig> ReadBailingMoe2Config(const Metadata& metadata);
 Result<ModelConfig> ReadNemotronHConfig(const Metadata& metadata);
 Result<ModelConfig> ReadNemotronHMoeConfig(const Metadata& metadata);
+Result<ModelConfig> ReadSwitchConfig(const Metadata& metadata);
 
 }  // namespace troupe
