@@ -2,6 +2,7 @@
 // on, without an engine.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -27,6 +28,11 @@ class TinyModel {
  public:
   explicit TinyModel(std::string_view shape, TensorType type = TensorType::kQ4_0)
       : file_(Write(shape, type, folder_.PathOf("m.gguf"))),
+        config_(ReadModelConfig(file_.metadata()).value()) {}
+
+  // Of a file that `write` makes at a path.
+  explicit TinyModel(const std::function<void(const std::string&)>& write)
+      : file_((write(folder_.PathOf("m.gguf")), GgufModel::Open(folder_.PathOf("m.gguf")).value())),
         config_(ReadModelConfig(file_.metadata()).value()) {}
 
   std::string path() const { return folder_.PathOf("m.gguf"); }
