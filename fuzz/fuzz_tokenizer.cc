@@ -1,6 +1,7 @@
 // Any bytes through all kinds of tokenizer, whole, as segments and through the stream decoder:
 // text that is not UTF-8 is refused, all other text comes back. The first byte of the input chooses
-// the pre-tokenizer and where the text is divided.
+// the pre-tokenizer and where the text is divided; a last kind takes the text for a map of
+// characters.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "text/char_map.h"
 #include "text/stream_decoder.h"
 #include "text/tiny_vocab_for_test.h"
 #include "text/tokenizer.h"
@@ -62,6 +64,18 @@ void CheckTextComesBack(const Tokenizer& tokenizer, std::string_view text, std::
   TROUPE_CHECK(tokenizer.Decode(*segments, {.keep_special = true}).value() == expected);
 }
 
+// Whatever it is compiled from: whole characters become valid text.
+void CheckCharMap(std::string_view compiled) {
+  const Result<CharMap> map = CharMap::Make(compiled);
+  if (!map.ok()) return;
+  for (const std::string_view text : {"a", "ab\u00E9", "\u65E5\u672C", "\uFB01\n"}) {
+    const CharMap::Match match = map->Longest(text);
+    TROUPE_CHECK(match.length <= text.size());
+    TROUPE_CHECK(!FindInvalidUtf8(text.substr(match.length)).has_value());
+    TROUPE_CHECK(!FindInvalidUtf8(match.to).has_value());
+  }
+}
+
 }  // namespace
 }  // namespace troupe
 
@@ -69,7 +83,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const auto tokenizers = troupe::MakeTokenizers();
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const troupe::Tokenizer& tokenizer = *tokenizers[data[0] % tokenizers.size()];
+  const std::size_t kind = data[0] % (tokenizers.size() + 1);
+  if (kind == tokenizers.size()) return troupe::CheckCharMap(text), 0;
+  const troupe::Tokenizer& tokenizer = *tokenizers[kind];
   troupe::CheckTextComesBack(tokenizer, text, text.empty() ? 0 : data[0] % text.size());
   return 0;
 }

@@ -98,6 +98,12 @@ SendFrame ClusterNode::Sender() {
 }
 
 Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(Engine& engine, ClusterOptions options) {
+  if (engine.config().encoder) {
+    return Error(Code::kUnimplemented,
+                 "{}: an encoder-decoder, which no cluster serves: plans are for layers with "
+                 "experts one behind the other",
+                 engine.path());
+  }
   const CallShape shape = ShapeOf(engine);
   if (!TakesWidth(engine.offload_options().peer_answers, shape.width)) {
     return InvalidArgument("peers cannot answer in {}: rows of {} found, a multiple of {} expected",

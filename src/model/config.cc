@@ -104,6 +104,12 @@ std::uint32_t ModelConfig::LayerOfBlock(std::uint32_t block) const {
   return static_cast<std::uint32_t>(std::ranges::find_if(blocks, has) - blocks.begin());
 }
 
+std::uint32_t ModelConfig::MoeLayersIn(std::uint32_t first, std::uint32_t end) const {
+  std::uint32_t count = 0;
+  for (std::uint32_t layer = first; layer < end; ++layer) count += IsMoeLayer(layer) ? 1 : 0;
+  return count;
+}
+
 std::string_view Name(Architecture architecture) {
   for (const Family& family : kFamilies) {
     if (family.architecture == architecture) return family.name;

@@ -179,12 +179,16 @@ struct ModelConfig {
     return blocks.empty() ? !IsRecurrent(layer) : blocks[layer].attention.has_value();
   }
   std::uint32_t AttentionLayers() const;
+  std::uint32_t MoeLayersIn(std::uint32_t first, std::uint32_t end) const;
   bool HasFeedForward(std::uint32_t layer) const {
     return blocks.empty() || blocks[layer].feed_forward.has_value();
   }
   // The blocks of the file that the layers are; those behind them guess further tokens.
   std::uint32_t FileBlocks() const;
   std::uint32_t LayerOfBlock(std::uint32_t block) const;  // of one of these
+  // Whether all that a sequence has of a token are keys and values that depend on no token behind
+  // it: then sequences can share pages of them, and prompts be cut.
+  bool KeysTellAll() const { return !HasState() && !encoder; }
 
   bool IsMoeLayer(std::uint32_t layer) const {
     return moe.routing.experts > 0 && layer >= moe.leading_dense &&

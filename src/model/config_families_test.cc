@@ -296,5 +296,59 @@ TEST(ConfigOfAFamily, FamiliesWithASharedExpertSayHowWideItIs) {
   EXPECT_EQ(ReadModelConfig(MoeKeys("dots1"))->moe.shared_ff, 0u);
 }
 
+Metadata SwitchKeys() {
+  Metadata m = MoeKeys("switch");
+  m.Set("switch.attention.head_count_kv", std::uint32_t{8});
+  m.Set("switch.expert_used_count", std::uint32_t{1});
+  m.Set("switch.encoder_block_count", std::uint32_t{2});
+  m.Set("switch.decoder_start_token_id", std::uint32_t{0});
+  m.Set("switch.attention.relative_buckets_count", std::uint32_t{32});
+  m.Set("switch.expert_capacity", std::uint32_t{64});
+  m.Set("switch.expert_layers", Array{std::vector<bool>{false, true, false, true}});
+  return m;
+}
+
+TEST(ConfigOfAFamily, ASwitchTransformersFirstLayersAreItsEncoders) {
+  const ModelConfig c = ReadModelConfig(SwitchKeys()).value();
+  ASSERT_TRUE(c.encoder.has_value());
+  EXPECT_TRUE(c.IsEncoder(1) && !c.IsEncoder(2) && c.IsDecoder(2) && !c.IsDecoder(1));
+  EXPECT_TRUE(!c.HasKeys(1) && c.HasKeys(2) && !c.KeysTellAll());
+  EXPECT_EQ(c.encoder->max_distance, 128u);
+  EXPECT_EQ(c.encoder->expert_capacity, 64u);
+  EXPECT_TRUE(!c.IsMoeLayer(0) && c.IsMoeLayer(1) && !c.IsMoeLayer(2) && c.IsMoeLayer(3));
+  EXPECT_EQ(c.moe.leading_dense, 1u);
+  EXPECT_EQ(c.MoeLayersIn(0, 2), 1u);
+  EXPECT_EQ(c.rope.dims, 0u);
+  EXPECT_EQ(c.attention.scale, 1.0f);
+  EXPECT_EQ(c.form, GateForm::kRelu);
+  EXPECT_THAT(Describe(c), testing::Contains(HasSubstr("the first 2 layers")));
+  EXPECT_THAT(Describe(c), testing::Contains(HasSubstr("2 of width 512")));
+}
+
+TEST(ConfigOfAFamily, WithoutFlagsAllLayersOfASwitchTransformerHaveExperts) {
+  Metadata m = SwitchKeys();
+  m.Erase("switch.expert_layers");
+  EXPECT_EQ(ReadModelConfig(m)->MoeLayersIn(0, 4), 4u);
+  m.Set("switch.expert_layers", Array{std::vector<bool>{false, false, true, true}});
+  const ModelConfig c = ReadModelConfig(m).value();
+  EXPECT_EQ(c.moe.leading_dense, 2u);
+  EXPECT_TRUE(c.moe.dense_layers.empty());
+}
+
+TEST(ConfigOfAFamily, RefusesASwitchTransformerThatCannotBe) {
+  const auto error = [](std::string_view key, Value value) {
+    Metadata m = SwitchKeys();
+    m.Set("switch." + std::string(key), std::move(value));
+    return ErrorOf(m);
+  };
+  EXPECT_THAT(error("encoder_block_count", std::uint32_t{4}), HasSubstr("encoder_block_count"));
+  EXPECT_THAT(error("decoder_start_token_id", std::uint32_t{512}), HasSubstr("start_token_id"));
+  EXPECT_THAT(error("expert_layers", Array{std::vector<bool>{true}}), HasSubstr("4 flags"));
+  EXPECT_THAT(error("expert_layers", Array{std::vector<bool>(4)}), HasSubstr("one of them true"));
+  EXPECT_THAT(error("attention.relative_buckets_count", std::uint32_t{2}), HasSubstr("buckets"));
+  EXPECT_THAT(error("attention.relative_max_distance", std::uint32_t{16}), HasSubstr("distance"));
+  EXPECT_THAT(error("expert_feed_forward_length", std::uint32_t{65}), HasSubstr("an even number"));
+}
+
 }  // namespace
 }  // namespace troupe

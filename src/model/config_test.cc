@@ -179,7 +179,7 @@ TEST(ModelConfig, AnUnknownArchitectureIsNamedWithTheKnownOnes) {
             "m.gguf: general.architecture is 'mamba', expected one of llama, qwen2moe, qwen3moe, "
             "olmoe, deepseek, deepseek2, qwen3next, qwen35moe, gpt-oss, minimax-m2, "
             "lfm2moe, glm4moe, granitemoe, granitehybrid, gemma4, qwen3vlmoe, dots1, ernie4_5-moe, "
-            "hunyuan-moe, bailingmoe2, nemotron_h, nemotron_h_moe");
+            "hunyuan-moe, bailingmoe2, nemotron_h, nemotron_h_moe, switch");
 }
 
 TEST(ModelConfig, OfOllamasOwnFormOfGptOssItIsSaidWhichFileRuns) {

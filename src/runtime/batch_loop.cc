@@ -30,6 +30,7 @@ BatchLoop::BatchLoop(PassRunner& runner, const Tokenizer& tokenizer, const Clock
       limits_([&] {
         BatchLimits cut = limits;
         cut.most_rows = std::clamp<std::uint32_t>(cut.most_rows, 1, runner_limits_.rows);
+        cut.whole_prompts = runner_limits_.longest_prompt > 0;
         return cut;
       }()),
       drafters_(drafters) {
@@ -38,7 +39,22 @@ BatchLoop::BatchLoop(PassRunner& runner, const Tokenizer& tokenizer, const Clock
   drafts_.governor = DraftGovernor(governed);
 }
 
+// Of a model that reads a prompt in one pass.
+Status BatchLoop::CheckWhole(const BatchRequest& request) const {
+  const std::uint32_t most = runner_limits_.longest_prompt;
+  if (most == 0) return OkStatus();
+  if (request.embed || request.on_prompt) {
+    return Error(Code::kUnimplemented,
+                 "a prompt's vector or the logits of its tokens: an encoder-decoder has neither");
+  }
+  if (request.tokens_to_read() <= most) return OkStatus();
+  return ContextFull(
+      "a prompt of {} tokens, and the encoder reads at most {} at once (--chunk sets how many)",
+      request.tokens_to_read(), most);
+}
+
 Status BatchLoop::Check(const BatchRequest& request) const {
+  TROUPE_RETURN_IF_ERROR(CheckWhole(request));
   TROUPE_RETURN_IF_ERROR(TextGeneration::Check(request.prompt.size(), request.options,
                                                {.capacity = runner_limits_.context}));
   const auto check = [this](std::string_view what, TokenId token) {

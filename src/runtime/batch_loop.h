@@ -157,6 +157,7 @@ class BatchLoop {
 
   static double Seconds(Nanos from, Nanos to) { return static_cast<double>(to - from) * 1e-9; }
 
+  Status CheckWhole(const BatchRequest& request) const;
   void DropUnwanted(std::vector<EndedRequest>& ended);
   void Admit(std::vector<EndedRequest>& ended);
   void SkipCached(Active& active, std::size_t tokens);

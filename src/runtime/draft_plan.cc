@@ -39,6 +39,11 @@ Result<std::unique_ptr<PlannedModel>> PlanDraftModel(const std::string& path, co
         "draft model forgets guesses that were wrong",
         path);
   }
+  if (draft.config->encoder) {
+    return InvalidArgument(
+        "{}: an encoder-decoder, and a draft model goes on with a text that it has not read whole",
+        path);
+  }
   TROUPE_RETURN_IF_ERROR(CheckSameVocabulary(vocab, draft.tokenizer->vocab()));
   return std::make_unique<PlannedModel>(std::move(draft));
 }

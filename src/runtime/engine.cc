@@ -28,7 +28,7 @@ CacheShape ShapeOf(const ModelConfig& config, const EnginePlan& plan, CacheShari
                    .sequences = plan.memory.sequences};
   if (sharing == CacheSharing::kPerLayer) {
     shape.quotas = ShallowQuotas(shape.grid, config.moe.leading_dense, shape.slots,
-                                 plan.spare_slots, plan.shallow_layers);
+                                 plan.spare_slots, plan.shallow_layers, config.moe.dense_layers);
   }
   return shape;
 }

@@ -26,14 +26,6 @@ Bytes LogitBytes(const ModelConfig& config, std::uint32_t sequences) {
          SamplerScratch::BytesFor(config.vocabulary);
 }
 
-std::uint32_t MoeLayers(const ModelConfig& config, LayerRange layers) {
-  std::uint32_t count = 0;
-  for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
-    count += config.IsMoeLayer(layer) ? 1 : 0;
-  }
-  return count;
-}
-
 MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
                     const MachineFacts& machine, const EnginePlan& plan,
                     const EngineOptions& options) {
@@ -64,7 +56,7 @@ MemoryNeeds NeedsOf(const ModelConfig& config, const WeightMeasure& weights,
                      (plan.drafters.resident ? NamedAhead::BytesFor(grid) : Bytes()) +
                      EvictionPolicyBytes(options.offload.policy, grid, options.sequences);
   if (config.moe.routing.experts > 0) {
-    needs.expert_layers = MoeLayers(config, plan.layers);
+    needs.expert_layers = config.MoeLayersIn(plan.layers.first, plan.layers.end);
     needs.experts_per_layer = config.moe.routing.experts;
     needs.experts_per_token = config.moe.routing.top_k;
   }
@@ -232,6 +224,11 @@ std::size_t MostWordBytes(std::uint32_t context) {
   return std::max(kLeast, kOfToken * context);
 }
 
+std::uint32_t LongestWholePrompt(const EnginePlan& plan) {
+  const std::uint32_t others = plan.memory.sequences - 1;
+  return plan.memory.chunk - std::min(others, plan.memory.chunk - 1);
+}
+
 std::uint32_t LongestContext(const ModelConfig& config, const EngineOptions& options) {
   return options.context.value_or(
       std::min({config.trained_context, EngineOptions::kDefaultContext, options.most_context}));
@@ -260,6 +257,11 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
   EnginePlan plan;
   plan.layers = layers.value_or(LayerRange{0, config.layers});
   TROUPE_CHECK(plan.layers.first < plan.layers.end && plan.layers.end <= config.layers);
+  if (config.encoder && plan.layers != LayerRange{0, config.layers}) {
+    return Error(Code::kUnimplemented,
+                 "layers {} to {} of an encoder-decoder, which does not run in parts",
+                 plan.layers.first, plan.layers.end - 1);
+  }
   plan.threads = options.threads.value_or(machine.cpus);
   if (plan.threads < 1 || plan.threads > 1024) {
     return InvalidArgument("{} threads, expected 1 to 1024", plan.threads);
@@ -331,6 +333,10 @@ Result<EnginePlan> PlanEngine(const ModelConfig& config, const WeightMeasure& we
                                      request.context == options.most_context
                                          ? "this text becomes no longer (--ctx asks for more)"
                                          : "--ctx asks for more"));
+  }
+  if (config.encoder) {
+    plan.notes.push_back(fmt::format(
+        "prompts of at most {} tokens, which the encoder reads at once", LongestWholePrompt(plan)));
   }
   if (!plan.memory.all_resident && !options.offload.loader) plan.notes.push_back(loader.reason);
   return plan;

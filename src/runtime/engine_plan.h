@@ -198,6 +198,9 @@ constexpr std::uint32_t AnswersWithModels(std::uint32_t sequences) {
 // 64 KiB. Text without any blanks that fits in the context is hardly ever longer.
 std::size_t MostWordBytes(std::uint32_t context);
 
+// Tokens of a prompt that has to be read in one pass, beside the next tokens of all other answers.
+std::uint32_t LongestWholePrompt(const EnginePlan& plan);
+
 // The longest context that an engine of these options has.
 std::uint32_t LongestContext(const ModelConfig& config, const EngineOptions& options);
 // These options, with an unasked context for their one text alone, and passes of no more rows than

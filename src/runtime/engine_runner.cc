@@ -20,7 +20,7 @@ constexpr std::size_t kNearEnd = 16;
 
 EngineRunner::EngineRunner(Engine& engine, bool keeps_prefixes)
     : engine_(engine),
-      keeps_prefixes_(keeps_prefixes),
+      keeps_prefixes_(keeps_prefixes && !engine.config().encoder),
       exact_{.prefixes = PrefixCache(engine.kv()), .states = {}},
       lossy_{.prefixes = PrefixCache(engine.kv()), .states = {}},
       kept_(engine, exact_.prefixes, exact_.states),
@@ -50,6 +50,7 @@ RunnerLimits EngineRunner::limits() const {
       .cache_page = shares_pages ? static_cast<std::uint32_t>(engine_.kv().page_positions()) : 0,
       .guesses = engine_.MostGuesses(),
       .guesses_behind_prompts = !engine_.config().HasState(),
+      .longest_prompt = engine_.config().encoder ? LongestWholePrompt(engine_.plan()) : 0,
       .exact = engine_.exact(),
       .reads_experts = !engine_.plan().memory.all_resident};
 }
@@ -175,6 +176,12 @@ EngineRunner::Reservation& EngineRunner::ReservationOf(SequenceId sequence) {
 
 Status EngineRunner::CheckKeepsPrefixes(const std::string& path) const {
   if (keeps_prefixes_) return OkStatus();
+  if (engine_.config().encoder) {
+    return Error(Code::kUnimplemented,
+                 "{}: an encoder-decoder keeps no prefixes: what its encoder makes of a token "
+                 "depends on those behind it",
+                 path);
+  }
   return Error(Code::kFailedPrecondition, "{}: the model was opened without a prefix cache", path);
 }
 
@@ -264,9 +271,13 @@ void EngineRunner::KeepWhatWasRead(Reservation& reservation) {
 // With what earlier passes of the request have cost that failed.
 RowsCost EngineRunner::TakeCost(const PassRows& group) {
   const ModelConfig& config = engine_.config();
-  const std::uint64_t layers =
-      config.moe.routing.experts == 0 ? 0 : config.layers - config.moe.leading_dense;
-  RowsCost cost{.expert_uses = group.tokens.size() * layers * config.moe.routing.top_k,
+  // Rows of an encoder go through its layers alone, and all others through those behind it.
+  const std::size_t encoded = SessionOf(group.sequence).EncodedOf(group.tokens.size());
+  const std::uint32_t encoder = config.encoder ? config.encoder->layers : 0;
+  const std::uint64_t uses =
+      encoded * config.MoeLayersIn(0, encoder) +
+      (group.tokens.size() - encoded) * config.MoeLayersIn(encoder, config.layers);
+  RowsCost cost{.expert_uses = uses * config.moe.routing.top_k,
                 .experts = engine_.TakeUsage(group.request)};
   if (engine_.routes_by_groups() && !group.exact) cost.experts.grouped = cost.expert_uses;
   return cost;

@@ -34,12 +34,16 @@ Status CheckPromptCut(const ModelConfig& config, std::uint32_t layer) {
         Code::kUnimplemented,
         "no prompts of a model are cut whose sequences have a state beside keys and values");
   }
+  if (config.encoder) {
+    return Error(Code::kUnimplemented,
+                 "no prompts of an encoder-decoder are cut: its encoder reads each as a whole");
+  }
   return CheckCutLayer(config, layer);
 }
 
 Bytes PartRunner::BytesFor(const ModelConfig& config, const PartShape& shape, KvType type,
                            std::uint32_t context) {
-  if (shape.positions == 0 || shape.layers.size() == 0 || config.HasState()) return Bytes();
+  if (shape.positions == 0 || shape.layers.size() == 0 || !config.KeysTellAll()) return Bytes();
   return KvPool::BytesFor(config, shape.layers, PoolShapeOf(shape, type, context)) +
          Bytes(config.vocabulary * sizeof(float));
 }

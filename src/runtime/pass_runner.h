@@ -33,8 +33,11 @@ struct RunnerLimits {
   std::uint32_t cache_page = 0;
   std::uint32_t guesses = 64 << 10;    // of a pass; 0: it may not have any
   bool guesses_behind_prompts = true;  // or behind decodes alone
-  bool exact = true;                   // all rows are answered exactly
-  bool reads_experts = false;          // some are read when they are needed
+  // Of a prompt, with what its answer begins with, where both are read in one pass; 0: a prompt may
+  // be cut.
+  std::uint32_t longest_prompt = 0;
+  bool exact = true;           // all rows are answered exactly
+  bool reads_experts = false;  // some are read when they are needed
 };
 
 // Consecutive tokens of one sequence that are to go through the layers. A sequence is in a pass

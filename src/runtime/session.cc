@@ -145,6 +145,12 @@ Status Session::FeedPrompt(TokenIds tokens, const StopAsked& stop) {
 
 Status Session::FeedForLogits(TokenIds tokens, std::size_t first, Phase phase,
                               const RowVisitor& row) {
+  if (engine_->config().encoder) {
+    return Error(Code::kUnimplemented,
+                 "{}: an encoder-decoder, which says nothing of the tokens of a text but for an "
+                 "answer's",
+                 engine_->path());
+  }
   return RunInChunks({.sequence = this,
                       .tokens = tokens,
                       .phase = phase,

@@ -4,6 +4,7 @@
 // beside others, gives the same bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -86,6 +87,12 @@ class Session {
   // forget them again: Truncate, to what it held before the first of them. They are counted for
   // that request. REQUIRES: Engine::DraftsByResidents.
   Status FeedByResidents(TokenIds tokens, RequestId request);
+
+  // Of its last `tokens`, those that an encoder has read.
+  std::size_t EncodedOf(std::size_t tokens) const {
+    const std::size_t before = tokens_.size() - tokens;
+    return cache_.encoded() - std::min(before, cache_.encoded());
+  }
 
   std::span<const float> logits() const { return engine_->LogitsOf(id()); }
   // The engine's, for who draws the next token.

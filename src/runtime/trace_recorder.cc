@@ -33,6 +33,12 @@ Result<TraceHeader> TraceHeaderOf(const Engine& engine, TraceScores scores) {
   if (routing.experts == 0) {
     return InvalidArgument("{}: has no experts, so there is no routing to record", engine.path());
   }
+  if (config.encoder) {
+    return Error(Code::kUnimplemented,
+                 "{}: an encoder-decoder, of which no trace is recorded: a trace has the same rows "
+                 "in all layers",
+                 engine.path());
+  }
   TROUPE_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(engine.path()));
   TROUPE_ASSIGN_OR_RETURN(const ModelFingerprint fingerprint, FingerprintModel(file));
   TROUPE_ASSIGN_OR_RETURN(const WeightMeasure weights, MeasureWeights(file, config));

@@ -28,7 +28,7 @@ PartShape CutHost::ShapeFor(const ModelConfig& config, std::size_t tokens) {
 
 Bytes CutHost::BytesFor(const ModelConfig& config, std::size_t tokens, KvType type,
                         std::uint32_t context) {
-  if (tokens == 0 || config.layers < 2 || config.HasState()) return Bytes();
+  if (tokens == 0 || config.layers < 2 || !config.KeysTellAll()) return Bytes();
   return PartRunner::BytesFor(config, ShapeFor(config, tokens), type, context) +
          WaitingOf(config.width, tokens);
 }

@@ -85,7 +85,7 @@ PartShape EndPartOf(std::uint32_t layers, const CutOptions& options) {
 
 Bytes CutBytesOfEnd(const ModelConfig& config, const CutOptions& options, KvType type,
                     std::uint32_t context) {
-  if (options.tokens == 0 || config.layers < 2 || config.HasState()) return Bytes();
+  if (options.tokens == 0 || config.layers < 2 || !config.KeysTellAll()) return Bytes();
   const PartShape shape = EndPartOf(config.layers, options);
   // No more than the pool holds.
   const auto keys_of = [&](std::size_t tokens) {

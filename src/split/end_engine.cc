@@ -60,7 +60,7 @@ UnderWay EndEngine::Of(const RunLeft& left, double read_seconds) const {
 }
 
 KnownPrefixes* EndEngine::KnownIn(Side place, KnownPrefixes& in_the_cloud) {
-  if (ModelAccess::EngineOf(model_).config().HasState()) return nullptr;
+  if (!ModelAccess::EngineOf(model_).config().KeysTellAll()) return nullptr;
   if (place == Side::kCloud) return &in_the_cloud;
   return ModelAccess::KeepsPrefixes(model_) ? &known_ : nullptr;
 }

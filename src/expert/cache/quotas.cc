@@ -1,16 +1,17 @@
 #include "expert/cache/quotas.h"
 
 #include <algorithm>
+#include <span>
 
 namespace troupe {
 namespace {
 
-void ShareEvenly(std::vector<std::uint32_t>& quotas, std::uint32_t first, std::uint32_t slots,
-                 std::uint32_t experts) {
-  const auto layers = static_cast<std::uint32_t>(quotas.size()) - first;
-  for (std::uint32_t i = 0; i < layers; ++i) {
+void ShareEvenly(std::vector<std::uint32_t>& quotas, std::span<const std::uint32_t> layers,
+                 std::uint32_t slots, std::uint32_t experts) {
+  const auto count = static_cast<std::uint32_t>(layers.size());
+  for (std::uint32_t i = 0; i < count; ++i) {
     // The remainder goes to the first layers: what they miss is what a token waits for first.
-    quotas[first + i] = std::min(experts, slots / layers + (i < slots % layers ? 1 : 0));
+    quotas[layers[i]] = std::min(experts, slots / count + (i < slots % count ? 1 : 0));
   }
 }
 
@@ -27,15 +28,18 @@ std::uint32_t FloorOf(std::uint32_t layers, std::uint32_t slots, double share) {
 
 std::vector<std::uint32_t> ShallowQuotas(const ExpertGrid& grid, std::uint32_t first_layer,
                                          std::uint32_t slots, std::uint32_t spare,
-                                         std::uint32_t shallow) {
-  std::vector<std::uint32_t> quotas(grid.layers);
-  std::uint32_t left = slots - std::min(spare, slots);
-  std::uint32_t layer = first_layer;
-  for (; shallow > 0 && layer < grid.layers && left > 0; --shallow, ++layer) {
-    quotas[layer] = std::min(left, grid.experts);
-    left -= quotas[layer];
+                                         std::uint32_t shallow, const std::vector<bool>& without) {
+  std::vector<std::uint32_t> quotas(grid.layers), with;
+  for (std::uint32_t layer = first_layer; layer < grid.layers; ++layer) {
+    if (without.empty() || !without[layer]) with.push_back(layer);
   }
-  if (layer < grid.layers) ShareEvenly(quotas, layer, left, grid.experts);
+  std::uint32_t left = slots - std::min(spare, slots);
+  std::span<const std::uint32_t> layers = with;
+  for (; shallow > 0 && !layers.empty() && left > 0; --shallow, layers = layers.subspan(1)) {
+    quotas[layers.front()] = std::min(left, grid.experts);
+    left -= quotas[layers.front()];
+  }
+  ShareEvenly(quotas, layers, left, grid.experts);
   return quotas;
 }
 

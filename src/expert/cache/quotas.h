@@ -19,9 +19,11 @@ std::vector<std::uint32_t> EvenQuotas(const ExpertGrid& grid, std::uint32_t firs
 std::uint32_t FloorOf(std::uint32_t layers, std::uint32_t slots, double share);
 
 // Fate's shallow-favouring shares: the first `shallow` layers with experts are filled first, one
-// after the other and each fully, as far as slots go; the others share the rest evenly.
+// after the other and each fully, as far as slots go; the others share the rest evenly. `without`:
+// flags of layers that have no experts, those behind the first among them; empty: all have.
 std::vector<std::uint32_t> ShallowQuotas(const ExpertGrid& grid, std::uint32_t first_layer,
                                          std::uint32_t slots, std::uint32_t spare,
-                                         std::uint32_t shallow);
+                                         std::uint32_t shallow,
+                                         const std::vector<bool>& without = {});
 
 }  // namespace troupe

@@ -41,6 +41,13 @@ TEST(ShallowQuotasTest, FillsTheShallowestFirstWhereNotAllFit) {
   EXPECT_THAT(ShallowQuotas(kQuotaGrid, 0, 8, 0, 3), ElementsAre(6, 2, 0, 0));
 }
 
+TEST(ShallowQuotasTest, LayersWithoutExpertsAmongTheOthersHaveNoShare) {
+  const std::vector<bool> without = {false, true, false, true};
+  EXPECT_THAT(ShallowQuotas(kQuotaGrid, 0, 9, 0, 0, without), ElementsAre(5, 0, 4, 0));
+  EXPECT_THAT(ShallowQuotas(kQuotaGrid, 0, 9, 0, 1, without), ElementsAre(6, 0, 3, 0));
+  EXPECT_THAT(ShallowQuotas(kQuotaGrid, 1, 9, 1, 0, without), ElementsAre(0, 0, 6, 0));
+}
+
 TEST(ShallowQuotasTest, AddUpToTheSlotsThatAreNotSpare) {
   Rng rng(4);
   for (int round = 0; round < 500; ++round) {

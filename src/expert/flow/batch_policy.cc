@@ -37,6 +37,16 @@ std::uint32_t MostDecodes(std::span<const BatchCandidate* const> decodes,
   return limits.most_rows;
 }
 
+// Rows that guesses leave to prompts that wait.
+std::uint32_t RowsKeptFor(std::span<const BatchCandidate* const> prompts,
+                          const BatchLimits& limits) {
+  std::uint32_t rows = limits.least_chunk;
+  for (const BatchCandidate* prompt : prompts) {
+    if (limits.whole_prompts) rows = std::max(rows, prompt->prompt_left);
+  }
+  return rows;
+}
+
 // Rows of prompts that fit beside these decodes.
 std::uint32_t PromptRows(std::uint32_t decodes, const RowSpeed& speed, const BatchLimits& limits) {
   const std::uint32_t room = limits.most_rows - decodes;
@@ -89,7 +99,7 @@ BatchChoice ChooseBatch(std::span<const BatchCandidate> waiting, const RowSpeed&
   }
   auto decode_rows = static_cast<std::uint32_t>(decodes.size());
   std::uint32_t for_guesses = limits.most_rows - decode_rows;
-  if (!prompts.empty()) for_guesses -= std::min(for_guesses, limits.least_chunk);
+  if (!prompts.empty()) for_guesses -= std::min(for_guesses, RowsKeptFor(prompts, limits));
   for (const BatchCandidate* decode : decodes) {
     const std::uint32_t guesses = std::min(decode->guesses, for_guesses);
     choice.rows.push_back(
@@ -105,9 +115,12 @@ BatchChoice ChooseBatch(std::span<const BatchCandidate> waiting, const RowSpeed&
                       prompt->deadline.value_or(std::numeric_limits<Nanos>::max()));
   });
   std::uint32_t left = PromptRows(decode_rows, speed, limits);
+  // The first one that is not cut may take all there is, whatever time that takes.
+  const std::uint32_t room = limits.most_rows - decode_rows;
+  if (limits.whole_prompts && !prompts.empty() && prompts.front()->prompt_left > left) left = room;
   for (const BatchCandidate* prompt : prompts) {
     const std::uint32_t rows = std::min(left, prompt->prompt_left);
-    if (rows == 0) break;
+    if (rows == 0 || (limits.whole_prompts && rows < prompt->prompt_left)) break;
     left -= rows;
     const std::uint32_t guesses = rows == prompt->prompt_left ? std::min(prompt->guesses, left) : 0;
     left -= guesses;

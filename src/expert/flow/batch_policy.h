@@ -31,6 +31,8 @@ struct BatchLimits {
   double most_chunks = 2;
   // Passes without a row after which a request comes before all that waited less, deadline or not.
   std::uint32_t most_passed_over = 64;
+  // A prompt goes into one pass or waits: none is longer than what decodes leave of most_rows.
+  bool whole_prompts = false;
 };
 
 struct BatchCandidate {

@@ -43,6 +43,29 @@ TEST(BatchPolicy, AChunkBesideDecodesIsCutByTime) {
   EXPECT_EQ(ToString(choice), "2 decodes, prompt 1: 90 rows; 200.0 ms expected");
 }
 
+TEST(BatchPolicy, PromptsThatAreNotCutGoWholeOrWait) {
+  const BatchLimits limits{.most_rows = 512, .target_seconds = 0.2, .whole_prompts = true};
+  // By time 90 rows would fit: the first prompt goes whatever it takes, and alone.
+  std::vector<BatchCandidate> waiting = {Prompt(1, 300), Prompt(2, 40), Decode(3), Decode(4)};
+  EXPECT_THAT(ChooseBatch(waiting, kSpeed, limits).rows,
+              ElementsAre(DecodeRow(3), DecodeRow(4), PromptRows(1, 300)));
+  waiting = {Prompt(1, 50), Prompt(2, 40), Prompt(5, 1), Decode(3), Decode(4)};
+  EXPECT_THAT(ChooseBatch(waiting, kSpeed, limits).rows,
+              ElementsAre(DecodeRow(3), DecodeRow(4), PromptRows(1, 50), PromptRows(2, 40)));
+  waiting = {Prompt(1, 50), Prompt(2, 41), Prompt(5, 1), Decode(3), Decode(4)};
+  EXPECT_THAT(ChooseBatch(waiting, kSpeed, limits).rows,
+              ElementsAre(DecodeRow(3), DecodeRow(4), PromptRows(1, 50)));
+  // The longest that fits beside the decodes, which keep their guesses to themselves.
+  waiting = {Prompt(1, 510), Decode(3), Decode(4)};
+  waiting[1].guesses = 8;
+  EXPECT_THAT(ChooseBatch(waiting, kSpeed, limits).rows,
+              ElementsAre(DecodeRow(3), DecodeRow(4), PromptRows(1, 510)));
+  // Without decodes nobody waits: all that fit.
+  waiting = {Prompt(1, 300), Prompt(2, 200), Prompt(3, 100)};
+  EXPECT_THAT(ChooseBatch(waiting, kSpeed, limits).rows,
+              ElementsAre(PromptRows(1, 300), PromptRows(2, 200)));
+}
+
 TEST(BatchPolicy, ALongPromptBesideEightDecodesKeepsEveryPassWithinTheTarget) {
   std::vector<BatchCandidate> waiting;
   for (RequestId request = 0; request < 8; ++request) waiting.push_back(Decode(request));
