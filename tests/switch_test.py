@@ -144,7 +144,9 @@ class Switch(unittest.TestCase):
         ids.write_text("3,4,5,1,0,6")
         self.assertIn("encoder", self.refused("eval", self.model, "--ids-file", ids))
         self.assertIn("encoder", self.refused("run", self.model, "-p", "the park", "-n", 2, "--trace", self.folder / "t"))
-        self.assertIn("encoder", self.refused("calibrate", self.model, "--text", ids))
+        text = self.folder / "text.txt"
+        text.write_text("the park walks in the park. " * 400)
+        self.assertIn("encoder", self.refused("calibrate", self.model, "--text", text))
         self.assertIn("begins with", self.refused("run", self.model, "--prompt-ids", "3,4,5,1", "-n", 2))
         self.assertIn("begins with", self.refused("run", self.model, "--prompt-ids", "0,3,4", "-n", 2))
 

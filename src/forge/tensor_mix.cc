@@ -43,7 +43,7 @@ bool IsQuantizable(const TensorSpec& tensor) {
   const std::string_view name = tensor.name;
   return tensor.rank >= 2 && name.ends_with(".weight") && !name.ends_with("_norm.weight") &&
          !name.ends_with("ffn_gate_inp.weight") && !name.ends_with("ssm_conv1d.weight") &&
-         !name.ends_with("shortconv.conv.weight");
+         !name.ends_with("shortconv.conv.weight") && !name.ends_with("attn_rel_b.weight");
 }
 
 bool IsExpertMatrix(const TensorSpec& tensor) {

@@ -208,6 +208,13 @@ Result<ModelProfile> Calibrate(Session& session, Engine& engine, std::span<const
   if (engine.config().moe.routing.experts == 0) {
     return InvalidArgument("{}: the model has no experts", engine.path());
   }
+  if (engine.config().encoder) {
+    return Error(
+        Code::kUnimplemented,
+        "{}: an encoder-decoder, of which nothing is learned from a text: an answer's rows "
+        "go through other layers than a text's",
+        engine.path());
+  }
   text = text.first(std::min(text.size(), options.most_tokens));
   if (text.empty()) return InvalidArgument("the text has no tokens to learn from");
   session.Truncate(0);

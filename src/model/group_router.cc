@@ -82,6 +82,10 @@ Linear RowsOf(const Linear& router, std::span<const std::uint32_t> group, Parts&
 Status GroupRouter::CheckModel(const ModelConfig& config) {
   const TopExpertsParams& routing = config.moe.routing;
   if (routing.experts == 0) return InvalidArgument("the model has no experts");
+  if (config.encoder) {
+    return Error(Code::kUnimplemented,
+                 "an encoder-decoder, and a group gate is for rows that go through all layers");
+  }
   if (routing.groups_used < routing.groups) {
     return InvalidArgument("the model's router looks into {} of {} groups of experts by itself",
                            routing.groups_used, routing.groups);

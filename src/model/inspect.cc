@@ -31,8 +31,9 @@ std::optional<LayerTensor> ParseLayerTensor(std::string_view name) {
 // Where the bytes of a layer's tensor count, by its name.
 Bytes& RoleOf(LayerBytes& layer, std::string_view name) {
   if (name.find("_norm") != std::string_view::npos) return layer.norms;
-  const bool mixes = name.starts_with("attn_") || name.starts_with("ssm_");
-  if (mixes || name.starts_with("shortconv.")) return layer.attention;
+  const bool attends = name.starts_with("attn_") || name.starts_with("cross_attn_");
+  const bool recurs = name.starts_with("ssm_") || name.starts_with("shortconv.");
+  if (attends || recurs) return layer.attention;
   if (name.ends_with("_exps.weight")) return layer.experts;  // their biases stay in memory
   if (name.starts_with("ffn_gate_inp") || name.starts_with("exp_probs_b")) return layer.router;
   return layer.dense;
@@ -97,7 +98,9 @@ Bytes ModelFacts::TouchedPerToken() const {
   const TopExpertsParams& routing = config.moe.routing;
   const Bytes table_row(embedding.count() / std::max(1u, config.vocabulary));
   Bytes sum = output + (tied_output ? embedding : table_row);
-  for (const LayerBytes& layer : layers) {
+  for (std::uint32_t i = 0; i < layers.size(); ++i) {
+    if (config.IsEncoder(i)) continue;
+    const LayerBytes& layer = layers[i];
     sum += layer.Total() - layer.experts;
     if (routing.experts > 0) sum += Bytes(layer.experts.count() / routing.experts * routing.top_k);
   }
@@ -113,7 +116,7 @@ Bytes ModelFacts::KvPerToken(KvType type) const {
       KvPool::LayoutsFor(config, {0, config.layers}, type, KvLayout::kTile);
   Bytes sum;
   for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
-    if (config.HasAttention(layer)) sum += tiles[layer].TotalBytes();
+    if (config.HasKeys(layer)) sum += tiles[layer].TotalBytes();
   }
   return Bytes(sum.count() / KvLayout::kTile);
 }

@@ -43,10 +43,11 @@ struct ModelFacts {
   bool tied_output = false;
   Bytes left_out;  // layers that guess further tokens
 
-  Bytes Dense() const;            // everything that is not a routed expert
-  Bytes Experts() const;          // the routed experts of all layers
-  Bytes LargestExpert() const;    // of any layer
-  Bytes TouchedPerToken() const;  // weights that one token reads: no table row but its own
+  Bytes Dense() const;          // everything that is not a routed expert
+  Bytes Experts() const;        // the routed experts of all layers
+  Bytes LargestExpert() const;  // of any layer
+  // Weights that one token of an answer reads: no table row but its own.
+  Bytes TouchedPerToken() const;
   Bytes KvPerToken(KvType type) const;
   Bytes StatePerSequence() const;  // besides keys and values, however long it is
 };

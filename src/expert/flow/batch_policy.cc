@@ -115,9 +115,10 @@ BatchChoice ChooseBatch(std::span<const BatchCandidate> waiting, const RowSpeed&
                       prompt->deadline.value_or(std::numeric_limits<Nanos>::max()));
   });
   std::uint32_t left = PromptRows(decode_rows, speed, limits);
-  // The first one that is not cut may take all there is, whatever time that takes.
-  const std::uint32_t room = limits.most_rows - decode_rows;
-  if (limits.whole_prompts && !prompts.empty() && prompts.front()->prompt_left > left) left = room;
+  if (limits.whole_prompts && !prompts.empty() && prompts.front()->prompt_left > left) {
+    // The first one goes, and alone, whatever time that takes.
+    left = std::min(prompts.front()->prompt_left, limits.most_rows - decode_rows);
+  }
   for (const BatchCandidate* prompt : prompts) {
     const std::uint32_t rows = std::min(left, prompt->prompt_left);
     if (rows == 0 || (limits.whole_prompts && rows < prompt->prompt_left)) break;
