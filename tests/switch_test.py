@@ -24,21 +24,10 @@ CONVERTER = pathlib.Path(__file__).resolve().parent.parent / "tools/convert/swit
 # whose answers are at most about as long as the stream that they are added to. Logits are about 1 in size.
 LOGIT_BOUND = 12 * 2.0**-11
 
-PROMPT = [10, 9, 14, 3, 5, 20, 7, 21, 4, 6] * 4 + [1, 0]  # </s>, then <pad>, with which the decoder begins
+ENCODER = [10, 9, 14, 3, 5, 20, 7, 21, 4, 6] * 4 + [1]  # ends with </s>
+DECODER = [0, 30, 12, 77, 5]  # begins with <pad>
+PROMPT = ENCODER + DECODER
 STEPS = 24
-
-
-def answer_matches(test, network, prompt, record, rows):
-    """Logits near the oracle's after the same tokens, and the same choice wherever it is no near tie."""
-    ids = record["token_ids"]
-    wanted = network.logits(network.encode(prompt[:-1]), [prompt[-1]] + ids[:-1])
-    test.assertEqual(len(rows), len(ids))
-    for step, token in enumerate(ids):
-        test.assertLess(np.abs(np.array(rows[step]) - wanted[step]).max(), LOGIT_BOUND, f"step {step}")
-        test.assertGreater(wanted[step][token], wanted[step].max() - 2 * LOGIT_BOUND, f"step {step}")
-    # A network that says the same whatever it reads would pass as well.
-    test.assertGreater(len(set(ids)), 1)
-    test.assertGreater(wanted.std(), 0.1)
 
 
 class Switch(unittest.TestCase):
@@ -66,10 +55,31 @@ class Switch(unittest.TestCase):
         return done.stderr
 
     def bytes_of(self, *arguments):
+        """Of the logits behind each token of an answer that is drawn, so that its tokens differ."""
         out = self.folder / "same.logits"
-        self.troupe.run("run", self.model, "--prompt-ids", ",".join(map(str, PROMPT)), "-n", STEPS, "--temperature", 0,
-                        "--ignore-eos", "--logits", out, *arguments)
+        self.troupe.run("run", self.model, "--prompt-ids", ",".join(map(str, PROMPT)), "-n", STEPS, "--temperature", 2,
+                        "--seed", 5, "--ignore-eos", "--logits", out, *arguments)
         return out.read_bytes()
+
+    def assert_matches(self, model, network):
+        """Greedy tokens, and the logits of an answer that is drawn, whose tokens differ."""
+        encoded = network.encode(ENCODER)
+        # A network that says the same whatever it reads would pass as well.
+        other = network.logits(network.encode([11] + ENCODER[1:]), DECODER)
+        self.assertGreater(np.abs(other - network.logits(encoded, DECODER)).max(), 10 * LOGIT_BOUND)
+        for temperature in (0, 2):
+            record, logits = self.folder / "run.json", self.folder / "run.logits"
+            self.troupe.run("run", model, "--prompt-ids", ",".join(map(str, PROMPT)), "-n", STEPS, "--temperature",
+                            temperature, "--seed", 5, "--ignore-eos", "--json", record, "--logits", logits)
+            ids, rows = json.loads(record.read_text())["token_ids"], troupe_cli.LogitRows(logits)
+            wanted = network.logits(encoded, DECODER + ids[:-1])[len(DECODER) - 1:]
+            self.assertEqual(len(rows), STEPS)
+            for step, token in enumerate(ids):
+                self.assertLess(np.abs(np.array(rows[step]) - wanted[step]).max(), LOGIT_BOUND, f"step {step}")
+                if temperature == 0:  # the same choice wherever it is no near tie
+                    self.assertGreater(wanted[step][token], wanted[step].max() - 2 * LOGIT_BOUND, f"step {step}")
+            if temperature > 0:
+                self.assertGreater(len(set(ids)), STEPS // 2)
 
     def refused(self, *arguments):
         with self.assertRaises(troupe_cli.TroupeFailed) as failed:
@@ -77,25 +87,21 @@ class Switch(unittest.TestCase):
         return str(failed.exception)
 
     def test_TokensAndLogitsAreThoseOfTheSlowNetwork(self):
-        record, rows = self.troupe.generate(self.model, PROMPT, STEPS, self.folder)
-        answer_matches(self, self.network, PROMPT, record, rows)
+        self.assert_matches(self.model, self.network)
 
     def test_AHeadOfItsOwnHasNoScale(self):
         model, network = self.make("untied", seed=2, tie_word_embeddings=False)
-        record, rows = self.troupe.generate(model, PROMPT, STEPS, self.folder)
-        answer_matches(self, network, PROMPT, record, rows)
+        self.assert_matches(model, network)
 
     def test_AnExpertOfTheEncoderTakesNoMoreTokensThanItsCapacity(self):
         model, network = self.make("crowded", seed=3, expert_capacity=5)
-        record, rows = self.troupe.generate(model, PROMPT, STEPS, self.folder)
-        answer_matches(self, network, PROMPT, record, rows)
+        self.assert_matches(model, network)
         self.assertGreater(network.dropped, 0)
 
     def test_EveryLayerMayHaveExpertsAndEncoderAndDecoderDifferentDepths(self):
         model, network = self.make("sparse", seed=4, num_layers=3, num_sparse_encoder_layers=3, num_decoder_layers=2,
                                    num_sparse_decoder_layers=1)
-        record, rows = self.troupe.generate(model, PROMPT, STEPS, self.folder)
-        answer_matches(self, network, PROMPT, record, rows)
+        self.assert_matches(model, network)
 
     def test_PartsWithAnIndexGiveTheSameFile(self):
         tensors = switch_network.random_tensors(switch_network.CONFIG, np.random.default_rng(1))
@@ -124,7 +130,8 @@ class Switch(unittest.TestCase):
         self.troupe.run("quantize", self.model, q8, "Q8_0")
         self.troupe.run("pack", q8)
         record, rows = self.troupe.generate(q8, PROMPT, 4, self.folder)
-        wanted = self.network.logits(self.network.encode(PROMPT[:-1]), [0] + record["token_ids"][:-1])
+        ids = DECODER + record["token_ids"][:-1]
+        wanted = self.network.logits(self.network.encode(ENCODER), ids)[len(DECODER) - 1:]
         distance = max(np.abs(np.array(rows[i]) - wanted[i]).max() for i in range(4))
         self.assertLess(distance, 0.5 * wanted.std())
 

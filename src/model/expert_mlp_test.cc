@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/rng.h"
 #include "kernels/quantize_activations.h"
+#include "model/switch_model_for_test.h"
 #include "model/tiny_model_for_test.h"
 #include "quant/exp_reference.h"
 #include "quant/panel_reference.h"
@@ -65,6 +67,38 @@ TEST(ExpertMlp, HasTheBitsOfItsReferenceForAnyRowsInAnyOrder) {
       EXPECT_EQ(std::vector<float>(begin, begin + config.width),
                 Reference(expert, input.x, rows[i]))
           << "row " << rows[i] << " of " << rows.size();
+    }
+  }
+}
+
+TEST(ExpertMlp, WithoutAGateBothHalvesOfItsFirstMatrixGoThroughRelu) {
+  const TinyModel model([](const std::string& path) { TinySwitch::Write(path); });
+  ModelPart part(model, model.AllLayers());
+  const ModelConfig& config = model.config();
+  const Mlp& expert = part.weights().layers[1].moe.experts[2];
+  ASSERT_EQ(expert.gate.rows, 48u);
+  ASSERT_EQ(expert.up.rows, 48u);
+  ASSERT_EQ(expert.down.cols, 96u);
+  Rng rng(TestSeed());
+  std::vector<float> values(3 * config.width);
+  for (float& value : values) value = static_cast<float>(rng.Normal());
+  const Input input(values, config.width);
+  ExpertMlp mlp = ExpertMlp::Create(config.moe.expert_ff, 3).value();
+  const std::vector<std::uint32_t> rows = {2, 0};
+  std::vector<float> out(rows.size() * config.width);
+  mlp.Run(expert, input.x, rows, out, part.threads());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::vector<float> hidden;
+    for (const PanelMatrix* half : {&expert.gate, &expert.up}) {
+      for (std::size_t row = 0; row < half->rows; ++row) {
+        const float product = Product(*half, row, input.x, rows[i]);
+        hidden.push_back(product < 0 ? 0.0f : product);
+      }
+    }
+    EXPECT_GT(std::ranges::count(hidden, 0.0f), 10);
+    const Input second(hidden, hidden.size());
+    for (std::size_t row = 0; row < config.width; ++row) {
+      ASSERT_EQ(out[i * config.width + row], Product(expert.down, row, second.x, 0)) << row;
     }
   }
 }

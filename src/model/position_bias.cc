@@ -20,6 +20,7 @@ std::uint32_t DistanceBuckets::Of(std::int64_t distance) const {
   const std::int64_t far = both_ways ? std::abs(distance) : std::max<std::int64_t>(-distance, 0);
   const std::uint32_t exact = here / 2;
   if (far < exact) return first + static_cast<std::uint32_t>(far);
+  if (max_distance <= exact) return first + here - 1;
   const double ratio = std::log(static_cast<double>(far) / exact) /
                        std::log(static_cast<double>(max_distance) / exact);
   const double further = std::floor(ratio * (here - exact) + kRounding);

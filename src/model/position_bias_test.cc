@@ -38,6 +38,13 @@ TEST(DistanceBuckets, OfAnEncoderHaveTwoHalvesOneForEachDirection) {
   EXPECT_EQ(buckets.Of(100000), 31u);
 }
 
+TEST(DistanceBuckets, WhereAllFarOnesAreAlikeShareTheLast) {
+  const DistanceBuckets buckets{.count = 8, .max_distance = 4, .both_ways = false};
+  EXPECT_EQ(buckets.Of(-3), 3u);
+  EXPECT_EQ(buckets.Of(-4), 7u);
+  EXPECT_EQ(buckets.Of(-400), 7u);
+}
+
 TEST(PositionBias, HasARowAHeadByDistance) {
   const DistanceBuckets buckets{.count = 4, .max_distance = 4, .both_ways = false};
   const std::vector<float> table = {0, 100, 1, 101, 2, 102, 3, 103};  // two heads
