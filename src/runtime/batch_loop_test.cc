@@ -57,6 +57,37 @@ TEST_F(BatchLoopTest, RequestsShareTheirPasses) {
   EXPECT_EQ(loop.counters().finished, 8u);
 }
 
+TEST_F(BatchLoopTest, PromptsThatCannotBeCutAreReadInOnePassOrRefused) {
+  FakeRunner runner({.limits = {.rows = 64, .sequences = 4, .context = 512, .longest_prompt = 61},
+                     .vocabulary = kByteVocabulary,
+                     .clock = &clock_});
+  BatchLoop loop(runner, *tokenizer_, clock_, {.target_seconds = 0.02, .least_chunk = 4});
+  std::vector<BatchRequest> requests;
+  for (const std::size_t length : {61, 40, 1, 61, 22}) {
+    BatchRequest& request = requests.emplace_back();
+    request.prompt.assign(length, static_cast<TokenId>(length));
+    request.options.max_tokens = 12;
+    request.options.ignore_end = true;
+  }
+  for (RequestId id = 0; id < requests.size(); ++id) Add(loop, id, requests[id]);
+  RunToEnd(loop);
+  for (RequestId id = 0; id < requests.size(); ++id) {
+    ASSERT_TRUE(AnswerOf(id).ok());
+    EXPECT_EQ(AnswerOf(id)->text, Alone(requests[id]).text);
+  }
+  BatchRequest longer{.prompt = std::vector<TokenId>(62, 65), .options = {}};
+  const Status refused = loop.Check(longer);
+  EXPECT_TRUE(refused.context_full());
+  EXPECT_THAT(refused.message(), HasSubstr("62 tokens, and the encoder reads at most 61"));
+  longer.prompt.pop_back();
+  longer.options.begun = {65};
+  EXPECT_TRUE(loop.Check(longer).context_full());
+  longer.options.begun.clear();
+  EXPECT_TRUE(loop.Check(longer).ok());
+  longer.embed = Pooling::kMean;
+  EXPECT_EQ(loop.Check(longer).code(), Code::kUnimplemented);
+}
+
 TEST_F(BatchLoopTest, ALongPromptBesideDecodesIsReadInChunksOfTheTargetTime) {
   FakeRunner runner({.limits = {.rows = 512, .sequences = 9, .context = 4096},
                      .memory = 9 * 4096,
