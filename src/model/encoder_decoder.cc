@@ -18,8 +18,7 @@ Result<std::size_t> Transformer::EncoderRows(const RowGroup& group, const Worksp
   if (rows > 0 && found != group.tokens.end()) return rows;
   return InvalidArgument(
       "a prompt that begins with {} tokens for the encoder, of {}, expected some and behind them "
-      "the "
-      "token {} that the decoder begins with; it is read whole, in a pass of at most {} rows",
+      "the token {} that the decoder begins with; it is read whole, in a pass of at most {} rows",
       rows, group.tokens.size(), start, ws.chunk());
 }
 

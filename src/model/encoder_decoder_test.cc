@@ -11,12 +11,13 @@ namespace troupe {
 namespace {
 
 using testing::HasSubstr;
-using Tokens = std::vector<std::int32_t>;
+using TokenList = std::vector<std::int32_t>;
 
 class EncoderDecoder : public testing::Test {
  protected:
   // Logits behind the prompt, and behind each token of the answer.
-  static std::vector<LogitRow> Answer(ModelPart& part, const Tokens& prompt, const Tokens& answer) {
+  static std::vector<LogitRow> Answer(ModelPart& part, const TokenList& prompt,
+                                      const TokenList& answer) {
     KvSequence sequence = part.NewSequence(prompt.size() + answer.size());
     EXPECT_TRUE(part.Forward({.cache = &sequence, .tokens = prompt}).ok());
     std::vector<LogitRow> all = part.Logits(prompt.size() - 1, 1);
@@ -35,9 +36,9 @@ class EncoderDecoder : public testing::Test {
 
 TEST_F(EncoderDecoder, AnAnswersRowsHaveTheSameBytesOneByOneAndTogether) {
   ModelPart part(model_, model_.AllLayers());
-  const Tokens prompt = TinySwitch::Prompt(17, rng_), answer = {3, 9, 4, 44, 9};
+  const TokenList prompt = TinySwitch::Prompt(17, rng_), answer = {3, 9, 4, 44, 9};
   const std::vector<LogitRow> alone = Answer(part, prompt, answer);
-  Tokens all = prompt;
+  TokenList all = prompt;
   all.insert(all.end(), answer.begin(), answer.end());
   KvSequence sequence = part.NewSequence(all.size());
   ASSERT_TRUE(part.Forward({.cache = &sequence, .tokens = all}).ok());
@@ -45,8 +46,8 @@ TEST_F(EncoderDecoder, AnAnswersRowsHaveTheSameBytesOneByOneAndTogether) {
 }
 
 TEST_F(EncoderDecoder, PromptsAndAnswersOfOnePassGetTheBytesTheyGetAlone) {
-  const Tokens first = TinySwitch::Prompt(9, rng_), second = TinySwitch::Prompt(14, rng_);
-  const Tokens third = TinySwitch::Prompt(1, rng_), answer = {7, 30, 12};
+  const TokenList first = TinySwitch::Prompt(9, rng_), second = TinySwitch::Prompt(14, rng_);
+  const TokenList third = TinySwitch::Prompt(1, rng_), answer = {7, 30, 12};
   for (const std::size_t threads : {1, 3}) {
     ModelPart part(model_, model_.AllLayers(), {.sequences = 3, .threads = threads});
     const auto alone = Answer(part, first, answer), other = Answer(part, second, answer);
@@ -70,7 +71,7 @@ TEST_F(EncoderDecoder, PromptsAndAnswersOfOnePassGetTheBytesTheyGetAlone) {
 
 TEST_F(EncoderDecoder, TheLastTokenOfAPromptMattersToWhatTheFirstOnesBecome) {
   ModelPart part(model_, model_.AllLayers());
-  Tokens prompt = TinySwitch::Prompt(20, rng_);
+  TokenList prompt = TinySwitch::Prompt(20, rng_);
   const LogitRow before = Answer(part, prompt, {}).front();
   prompt[19] = prompt[19] % 40 + 2;
   EXPECT_NE(Answer(part, prompt, {}).front(), before);
@@ -78,11 +79,11 @@ TEST_F(EncoderDecoder, TheLastTokenOfAPromptMattersToWhatTheFirstOnesBecome) {
 
 TEST_F(EncoderDecoder, AnAnswerGoesBackAndAPartOfAPromptIsNoPrompt) {
   ModelPart part(model_, model_.AllLayers());
-  const Tokens prompt = TinySwitch::Prompt(6, rng_), answer = {5, 6, 7};
+  const TokenList prompt = TinySwitch::Prompt(6, rng_), answer = {5, 6, 7};
   const auto alone = Answer(part, prompt, answer);
   KvSequence sequence = part.NewSequence(16);
   ASSERT_TRUE(part.Forward({.cache = &sequence, .tokens = prompt}).ok());
-  const Tokens wrong = {41, 42, 43};
+  const TokenList wrong = {41, 42, 43};
   ASSERT_TRUE(part.Forward({.cache = &sequence, .tokens = wrong}).ok());
   EXPECT_EQ(sequence.Truncate(prompt.size()), prompt.size());
   ASSERT_TRUE(part.Forward({.cache = &sequence, .tokens = answer}).ok());
@@ -96,7 +97,7 @@ TEST_F(EncoderDecoder, AnAnswerGoesBackAndAPartOfAPromptIsNoPrompt) {
 TEST_F(EncoderDecoder, APromptWithoutBothHalvesIsRefused) {
   ModelPart part(model_, model_.AllLayers());
   KvSequence sequence = part.NewSequence(16);
-  for (const Tokens& bad : {Tokens{4, 5, 6}, Tokens{TinySwitch::kStart, 4}}) {
+  for (const TokenList& bad : {TokenList{4, 5, 6}, TokenList{TinySwitch::kStart, 4}}) {
     const Status refused = part.Forward({.cache = &sequence, .tokens = bad});
     EXPECT_EQ(refused.code(), Code::kInvalidArgument);
     EXPECT_THAT(refused.message(), HasSubstr("the token 0 that the decoder begins with"));
@@ -129,11 +130,11 @@ class BrokenAt final : public ExpertSource {
 
 TEST_F(EncoderDecoder, APassThatFailsInEitherHalfLeavesEverySequenceAsItWas) {
   ModelPart part(model_, model_.AllLayers(), {.sequences = 2});
-  const Tokens prompt = TinySwitch::Prompt(5, rng_), other = TinySwitch::Prompt(7, rng_);
+  const TokenList prompt = TinySwitch::Prompt(5, rng_), other = TinySwitch::Prompt(7, rng_);
   const auto alone = Answer(part, prompt, {9}), fresh = Answer(part, other, {});
   KvSequence a = part.NewSequence(8), b = part.NewSequence(8);
   ASSERT_TRUE(part.Forward({.cache = &a, .tokens = prompt}).ok());
-  const Tokens next = {9};
+  const TokenList next = {9};
   const RowGroup batch[] = {{.cache = &a, .tokens = next}, {.cache = &b, .tokens = other}};
   ResidentExperts sound(part.weights());
   for (const std::uint32_t layer : {1, 3}) {
@@ -152,12 +153,12 @@ TEST_F(EncoderDecoder, APassThatFailsInEitherHalfLeavesEverySequenceAsItWas) {
 
 TEST_F(EncoderDecoder, EachHalfIsAPassOfItsOwnRowsAndLayers) {
   ModelPart part(model_, model_.AllLayers(), {.sequences = 2});
-  const Tokens prompt = TinySwitch::Prompt(5, rng_), other = TinySwitch::Prompt(7, rng_);
+  const TokenList prompt = TinySwitch::Prompt(5, rng_), other = TinySwitch::Prompt(7, rng_);
   BrokenAt watched(part.weights(), 99);
   part.Use(watched);
   KvSequence a = part.NewSequence(8), b = part.NewSequence(8);
   ASSERT_TRUE(part.Forward({.cache = &a, .tokens = prompt}).ok());
-  const Tokens next = {9};
+  const TokenList next = {9};
   const RowGroup batch[] = {{.cache = &a, .tokens = next, .sequence = 0},
                             {.cache = &b, .tokens = other, .sequence = 1}};
   ASSERT_TRUE(part.Forward(batch).ok());
@@ -190,7 +191,7 @@ TEST_F(EncoderDecoder, TokensBeyondAnExpertsCapacityPassItsLayerInThePromptsOrde
   ModelPart free(model_, model_.AllLayers(), {.sequences = 2});
   const TinyModel crowded([](const std::string& path) { TinySwitch::Write(path, 2); });
   ModelPart part(crowded, crowded.AllLayers(), {.sequences = 2});
-  const Tokens few = TinySwitch::Prompt(2, rng_), many = TinySwitch::Prompt(20, rng_);
+  const TokenList few = TinySwitch::Prompt(2, rng_), many = TinySwitch::Prompt(20, rng_);
   EXPECT_EQ(Answer(part, few, {5}), Answer(free, few, {5}));
   EXPECT_NE(Answer(part, many, {5}), Answer(free, many, {5}));
   // Each sequence has its own places.
