@@ -4,6 +4,7 @@ ones, troupe answers as tests/switch_network.py does, which is plain and slow.
 
 usage: switch_test.py TROUPE [unittest arguments], with numpy
 """
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -11,9 +12,11 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.error
 
 import numpy as np
 
+import serve_test
 import switch_network
 import troupe_cli
 
@@ -125,6 +128,22 @@ class Switch(unittest.TestCase):
             finally:
                 del os.environ["TROUPE_KERNELS"]
 
+    def test_RequestsOfAServerGetTheTextsThatEachGetsAlone(self):
+        prompts = ["the park", "walks in the park", "the <extra_id_0> park", "park the walks in in in", "in", "park in"]
+        with serve_test.Server(model=self.model) as server:
+            def ask(i):
+                return server.complete(prompts[i], seed=i, temperature=2)
+            alone = [ask(i) for i in range(len(prompts))]
+            with concurrent.futures.ThreadPoolExecutor(len(prompts)) as pool:
+                self.assertEqual(list(pool.map(ask, range(len(prompts)))), alone)
+            self.assertEqual(len(set(alone)), len(prompts))
+            for path, body, says in (("/v1/completions", {"prompt": "the park " * 600, "max_tokens": 1}, "tokens"),
+                                     ("/v1/embeddings", {"input": "the park"}, "encoder")):
+                with self.assertRaises(urllib.error.HTTPError) as refused:
+                    server.ask(path, body)
+                self.assertIn(says, refused.exception.read().decode())
+            self.assertEqual(ask(0), alone[0])
+
     def test_ContainersAndQuantizedFilesRun(self):
         q8 = self.folder / "q8.gguf"
         self.troupe.run("quantize", self.model, q8, "Q8_0")
@@ -176,5 +195,5 @@ class Switch(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BINARY = sys.argv.pop(1)
+    BINARY = serve_test.TROUPE = sys.argv.pop(1)
     unittest.main()
