@@ -20,6 +20,8 @@ import serve_test
 import switch_network
 import troupe_cli
 
+# What SentencePiece itself makes of some texts: bench/record_unigram.py.
+DATA = pathlib.Path(__file__).resolve().parent / "data/unigram"
 CONVERTER = pathlib.Path(__file__).resolve().parent.parent / "tools/convert/switch.py"
 
 # The oracle computes in double. Here weights are float32, and so are sums; the coarse rounding is that of cached
@@ -164,6 +166,18 @@ class Switch(unittest.TestCase):
                           pieces.index("\u2581park"), 1, 0])
         self.assertEqual(ids("  walking  xyz "), [pieces.index("\u2581"), pieces.index("walk"), pieces.index("ing"),
                                                   pieces.index("\u2581"), 2, 1, 0])
+
+    def test_TextIsCutAsSentencePieceCutsIt(self):
+        config = {**switch_network.CONFIG, "vocab_size": 640}
+        folder = self.folder / "unigram"
+        switch_network.write_folder(folder, config, switch_network.random_tensors(config, np.random.default_rng(6)))
+        (folder / "spiece.model").write_bytes((DATA / "spiece.model").read_bytes())
+        self.convert(folder, self.folder / "unigram.gguf")
+        vectors = json.loads((DATA / "vectors.json").read_text())
+        self.assertGreater(len(vectors), 20)
+        for vector in vectors:
+            said = self.troupe.run("tokenize", self.folder / "unigram.gguf", "--prompt", vector["text"], "--json", "-")
+            self.assertEqual(json.loads(said)["ids"], vector["ids"] + [1, 0], repr(vector["text"]))
 
     def test_WhatDoesNotGoWithIt(self):
         ids = self.folder / "few.ids"
