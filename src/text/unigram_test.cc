@@ -24,8 +24,9 @@ using testing::IsEmpty;
 
 std::vector<std::string> CutInto(const Tokenizer& tokenizer, std::string_view text,
                                  EncodeOptions options = {.add_special = false}) {
+  const std::vector<TokenId> ids = tokenizer.Encode(text, options).value();
   std::vector<std::string> tokens;
-  for (const TokenId id : tokenizer.Encode(text, options).value()) {
+  for (const TokenId id : ids) {
     tokens.push_back(tokenizer.vocab().tokens[static_cast<std::size_t>(id)]);
   }
   return tokens;
@@ -146,10 +147,11 @@ TEST(Unigram, NoWayToCutRandomTextsIsBetter) {
       written += character;
     }
     const auto tokenizer = MakeTokenizer(vocab).value();
+    const std::vector<TokenId> ids = tokenizer->Encode(text, {.add_special = false}).value();
     float sum = 0;
     std::string back;
     bool has_unknown = false;
-    for (const TokenId id : tokenizer->Encode(text, {.add_special = false}).value()) {
+    for (const TokenId id : ids) {
       has_unknown = has_unknown || id == vocab.unk;
       sum += vocab.scores[static_cast<std::size_t>(id)];
       back += vocab.tokens[static_cast<std::size_t>(id)];
