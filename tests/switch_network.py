@@ -79,7 +79,7 @@ def random_tensors(config, rng):
 
 def write_folder(folder, config, tensors, parts=1):
     """As published: in one file, or in some parts and an index."""
-    folder.mkdir()
+    folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "spiece.model").write_bytes(spiece_model())
 

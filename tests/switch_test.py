@@ -116,6 +116,14 @@ class Switch(unittest.TestCase):
         whole, parts = self.model.read_bytes(), (self.folder / "parts.gguf").read_bytes()
         self.assertEqual(whole[-200000:], parts[-200000:])  # what differs is the name, at the beginning
 
+    def test_TheEmbeddingMayHaveAnyOfItsNames(self):
+        tensors = switch_network.random_tensors(switch_network.CONFIG, np.random.default_rng(1))
+        tensors["lm_head.weight"] = tensors.pop("shared.weight")
+        tensors["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"] = np.zeros((8, 4), np.float32)
+        switch_network.write_folder(self.folder / "names" / "plain", switch_network.CONFIG, tensors)
+        self.convert(self.folder / "names" / "plain", self.folder / "names.gguf")
+        self.assertEqual((self.folder / "names.gguf").read_bytes(), self.model.read_bytes())
+
     def test_TheBytesDependOnNoThreadsBudgetOrInstructionSet(self):
         plain = self.bytes_of("--threads", 1)
         self.assertEqual(self.bytes_of("--threads", 3), plain)

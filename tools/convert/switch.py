@@ -26,6 +26,10 @@ _SELF = (("attn_norm", "layer.0.layer_norm", True), ("attn_q", "layer.0.SelfAtte
 _CROSS = (("cross_attn_norm", "layer.1.layer_norm", True), ("cross_attn_q", "layer.1.EncDecAttention.q", False),
           ("cross_attn_k", "layer.1.EncDecAttention.k", False), ("cross_attn_v", "layer.1.EncDecAttention.v", False),
           ("cross_attn_output", "layer.1.EncDecAttention.o", False))
+# One matrix, of which files keep one name or several.
+_EMBEDDINGS = ("shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
+# In some files, and the authors' own reader leaves it out.
+_UNREAD = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 _RELATIVE_BIAS = "layer.0.SelfAttention.relative_attention_bias.weight"
 
 
@@ -191,12 +195,12 @@ class _Tensors:
 
     def all(self):
         shape = self.shape
-        self.matrix("token_embd.weight", "shared.weight", shape.vocabulary, shape.width)
-        for copy in ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight"):
-            self.published.pop(copy, None)
-        if shape.tied:
-            self.published.pop("lm_head.weight", None)
-        else:
+        embeddings = _EMBEDDINGS if not shape.tied else (*_EMBEDDINGS, "lm_head.weight")
+        found = next((name for name in embeddings if name in self.published), embeddings[0])
+        self.matrix("token_embd.weight", found, shape.vocabulary, shape.width)
+        for unread in (*embeddings, _UNREAD):
+            self.published.pop(unread, None)
+        if not shape.tied:
             self.matrix("output.weight", "lm_head.weight", shape.vocabulary, shape.width)
         self.stack("encoder", shape.encoder, 0)
         self.stack("decoder", shape.decoder, shape.encoder)
