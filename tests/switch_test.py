@@ -25,9 +25,9 @@ DATA = pathlib.Path(__file__).resolve().parent / "data/unigram"
 CONVERTER = pathlib.Path(__file__).resolve().parent.parent / "tools/convert/switch.py"
 
 # The oracle computes in double. Here weights are float32, and so are sums; the coarse rounding is that of cached
-# keys and values to halves, at most 2^-11 of their size, in each of the 4 encoder's and 8 decoder's attentions,
-# whose answers are at most about as long as the stream that they are added to. Logits are about 1 in size.
-LOGIT_BOUND = 12 * 2.0**-11
+# keys and of cached values to halves, each at most 2^-11 of their size, in the 4 attentions of the encoder and the 8
+# of the decoder, whose answers are about as long as the stream that they are added to. Logits are about 1 in size.
+LOGIT_BOUND = 2 * 12 * 2.0**-11
 
 ENCODER = [10, 9, 14, 3, 5, 20, 7, 21, 4, 6] * 4 + [1]  # ends with </s>
 DECODER = [0, 30, 12, 77, 5]  # begins with <pad>
