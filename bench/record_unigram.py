@@ -43,7 +43,7 @@ def main():
     (OUT / "spiece.model").write_bytes(model)
     pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
     vectors = [{"text": text, "ids": pieces.encode(text)} for text in TEXTS]
-    (OUT / "vectors.json").write_text(json.dumps(vectors, indent=0) + "\n")
+    (OUT / "vectors.json").write_text("[" + ",\n ".join(map(json.dumps, vectors)) + "]\n")
 
 
 if __name__ == "__main__":
