@@ -20,7 +20,7 @@ import serve_test
 import switch_network
 import troupe_cli
 
-# What SentencePiece itself makes of some texts: bench/record_unigram.py.
+# What SentencePiece itself makes of some texts: bench/record_unigram.
 DATA = pathlib.Path(__file__).resolve().parent / "data/unigram"
 CONVERTER = pathlib.Path(__file__).resolve().parent.parent / "tools/convert/switch.py"
 
