@@ -131,6 +131,7 @@ class Network:
         self.config = config
         self.weights = {name: values.astype(np.float64) for name, values in tensors.items()}
         self.dropped = 0  # tokens that found their expert's places taken
+        self.closest = math.inf  # of all tokens: by how much the best expert's logit beats the second's
 
     def norm(self, name, rows):
         length = np.sqrt((rows ** 2).mean(axis=1, keepdims=True) + self.config["layer_norm_epsilon"])
@@ -164,6 +165,8 @@ class Network:
 
     def experts(self, prefix, rows, capacity):
         logits = rows @ self.weights[f"{prefix}router.classifier.weight"].T
+        best = np.sort(logits, axis=1)
+        self.closest = min(self.closest, (best[:, -1] - best[:, -2]).min())
         chances = np.exp(logits - logits.max(axis=1, keepdims=True))
         chances /= chances.sum(axis=1, keepdims=True)
         out, taken = np.zeros_like(rows), [0] * self.config["num_experts"]

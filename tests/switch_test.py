@@ -33,6 +33,7 @@ ENCODER = [10, 9, 14, 3, 5, 20, 7, 21, 4, 6] * 4 + [1]  # ends with </s>
 DECODER = [0, 30, 12, 77, 5]  # begins with <pad>
 PROMPT = ENCODER + DECODER
 STEPS = 24
+SEED = 5
 
 
 class Switch(unittest.TestCase):
@@ -45,7 +46,7 @@ class Switch(unittest.TestCase):
         cls.model, cls.network = cls.make("plain")
 
     @classmethod
-    def make(cls, name, seed=1, parts=1, **changes):
+    def make(cls, name, seed=SEED, parts=1, **changes):
         config = {**switch_network.CONFIG, **changes}
         tensors = switch_network.random_tensors(config, np.random.default_rng(seed))
         switch_network.write_folder(cls.folder / name, config, tensors, parts)
@@ -78,6 +79,7 @@ class Switch(unittest.TestCase):
                             temperature, "--seed", 5, "--ignore-eos", "--json", record, "--logits", logits)
             ids, rows = json.loads(record.read_text())["token_ids"], troupe_cli.LogitRows(logits)
             wanted = network.logits(encoded, DECODER + ids[:-1])[len(DECODER) - 1:]
+            self.assertGreater(network.closest, 2 * LOGIT_BOUND, "a router near a tie: take another seed")
             self.assertEqual(len(rows), STEPS)
             for step, token in enumerate(ids):
                 self.assertLess(np.abs(np.array(rows[step]) - wanted[step]).max(), LOGIT_BOUND, f"step {step}")
@@ -99,17 +101,17 @@ class Switch(unittest.TestCase):
         self.assert_matches(model, network)
 
     def test_AnExpertOfTheEncoderTakesNoMoreTokensThanItsCapacity(self):
-        model, network = self.make("crowded", seed=3, expert_capacity=5)
+        model, network = self.make("crowded", seed=7, expert_capacity=5)
         self.assert_matches(model, network)
         self.assertGreater(network.dropped, 0)
 
     def test_EveryLayerMayHaveExpertsAndEncoderAndDecoderDifferentDepths(self):
-        model, network = self.make("sparse", seed=4, num_layers=3, num_sparse_encoder_layers=3, num_decoder_layers=2,
+        model, network = self.make("sparse", seed=8, num_layers=3, num_sparse_encoder_layers=3, num_decoder_layers=2,
                                    num_sparse_decoder_layers=1)
         self.assert_matches(model, network)
 
     def test_PartsWithAnIndexGiveTheSameFile(self):
-        tensors = switch_network.random_tensors(switch_network.CONFIG, np.random.default_rng(1))
+        tensors = switch_network.random_tensors(switch_network.CONFIG, np.random.default_rng(SEED))
         folder = self.folder / "plain-in-parts"
         switch_network.write_folder(folder, switch_network.CONFIG, tensors, parts=3)
         self.convert(folder, self.folder / "parts.gguf")
@@ -117,7 +119,7 @@ class Switch(unittest.TestCase):
         self.assertEqual(whole[-200000:], parts[-200000:])  # what differs is the name, at the beginning
 
     def test_TheEmbeddingMayHaveAnyOfItsNames(self):
-        tensors = switch_network.random_tensors(switch_network.CONFIG, np.random.default_rng(1))
+        tensors = switch_network.random_tensors(switch_network.CONFIG, np.random.default_rng(SEED))
         tensors["lm_head.weight"] = tensors.pop("shared.weight")
         tensors["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"] = np.zeros((8, 4), np.float32)
         switch_network.write_folder(self.folder / "names" / "plain", switch_network.CONFIG, tensors)
@@ -201,7 +203,7 @@ class Switch(unittest.TestCase):
     def test_BadInputIsOneLine(self):
         def says(name, changes=(), drop=()):
             config = {**switch_network.CONFIG, **dict(changes)}
-            tensors = switch_network.random_tensors(switch_network.CONFIG, np.random.default_rng(1))
+            tensors = switch_network.random_tensors(switch_network.CONFIG, np.random.default_rng(SEED))
             for tensor in drop:
                 del tensors[tensor]
             switch_network.write_folder(self.folder / name, config, tensors)
