@@ -148,6 +148,17 @@ void WriteSections(const ModelShape& shape, KeyWriter& keys) {
   keys.Numbers("rope.dimension_sections", {(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, 0});
 }
 
+// From all over the vocabulary, the first and the last among them.
+void WriteHeadTokens(const ModelShape& shape, KeyWriter& keys) {
+  const std::uint32_t count = shape.small_head.tokens;
+  std::vector<std::int32_t> tokens;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t at = i * (shape.vocabulary - 1) / std::max(1u, count - 1);
+    tokens.push_back(static_cast<std::int32_t>(at));
+  }
+  keys.Numbers("nextn_tokens", std::move(tokens));
+}
+
 void WriteYarn(const YarnShape& yarn, KeyWriter& keys) {
   keys.Text("rope.scaling.type", "yarn");
   keys.Number("rope.scaling.factor", yarn.factor);
@@ -222,6 +233,7 @@ Metadata MetadataOf(const ModelShape& shape, const SynthLayout& layout) {
   if (shape.delta) WriteDeltaNet(shape, keys);
   if (shape.space) WriteStateSpace(*shape.space, keys);
   if (shape.next_token_layers > 0) keys.Count("nextn_predict_layers", shape.next_token_layers);
+  if (shape.small_head.tokens > 0) WriteHeadTokens(shape, keys);
   if (shape.architecture == Architecture::kQwen35Moe ||
       shape.architecture == Architecture::kQwen3VlMoe) {
     WriteSections(shape, keys);

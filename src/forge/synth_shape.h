@@ -78,6 +78,13 @@ struct WindowHeadsShape {
   bool IsFull(std::uint32_t layer) const { return (layer + 1) % full_every == 0; }
 };
 
+// A layer that guesses a further token and costs less than one of the model's.
+struct SmallHeadShape {
+  std::uint32_t dense_ff = 0;  // of a dense block in place of experts; 0: experts
+  std::uint32_t tokens = 0;    // that an output of its own is for, from all over the vocabulary; 0:
+                               // the model's output
+};
+
 struct ModelShape {
   std::string name;
   Architecture architecture = Architecture::kLlama;
@@ -109,6 +116,7 @@ struct ModelShape {
   double logit_cap = 0;
   std::uint32_t rope_dim = 0;           // of a head; 0: all
   std::uint32_t next_token_layers = 0;  // behind the last one, to guess further tokens
+  SmallHeadShape small_head = {};       // of these
   std::optional<ExpertsShape> experts = std::nullopt;
 };
 

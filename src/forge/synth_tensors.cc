@@ -241,8 +241,8 @@ void AddMla(TensorList& list, bool combined_kv) {
   list.Weight("attn_output", {heads * mla.value_dim, d});
 }
 
-void AddDenseFeedForward(TensorList& list) {
-  const std::uint64_t d = list.shape().width, ff = list.shape().dense_ff;
+void AddDenseFeedForward(TensorList& list, std::uint64_t ff) {
+  const std::uint64_t d = list.shape().width;
   if (list.HasGate()) list.Weight("ffn_gate", {d, ff});
   list.Weight("ffn_up", {d, ff});
   list.Weight("ffn_down", {ff, d}, list.DownGain());
@@ -278,7 +278,7 @@ void AddGemmaFeedForward(TensorList& list) {
   const ModelShape& shape = list.shape();
   const std::uint64_t d = shape.width;
   list.Norm("ffn_norm", d);
-  AddDenseFeedForward(list);
+  AddDenseFeedForward(list, shape.dense_ff);
   list.Norm("post_ffw_norm", d);
   list.Add("layer_output_scale.weight", {1}, kLayerScale, kNormDeviation);
   if (!shape.experts) return;
@@ -294,18 +294,23 @@ void AddGemmaFeedForward(TensorList& list) {
   list.Add("ffn_down_exps.scale", {experts.count}, 1.0, kBiasDeviation);
 }
 
+void AddFeedForwardNorm(TensorList& list) {
+  const bool late =
+      list.shape().delta || list.Is({Architecture::kGptOss, Architecture::kGlm4Moe});
+  list.Norm(late ? "post_attention_norm" : "ffn_norm", list.shape().width);
+}
+
 void AddFeedForward(TensorList& list, std::uint32_t layer) {
   const ModelShape& shape = list.shape();
   if (list.Is({Architecture::kGemma4})) {
     AddGemmaFeedForward(list);
     return;
   }
-  const bool late = shape.delta || list.Is({Architecture::kGptOss, Architecture::kGlm4Moe});
-  list.Norm(late ? "post_attention_norm" : "ffn_norm", shape.width);
+  AddFeedForwardNorm(list);
   if (shape.experts && layer >= shape.experts->leading_dense) {
     AddExperts(list);
   } else {
-    AddDenseFeedForward(list);
+    AddDenseFeedForward(list, shape.dense_ff);
   }
 }
 
@@ -327,7 +332,14 @@ void AddNextTokenLayer(TensorList& list, std::uint32_t layer) {
   list.set_layer(layer);
   list.Norm("attn_norm", d);
   AddAttention(list);
-  AddFeedForward(list, layer);
+  const SmallHeadShape& small = list.shape().small_head;
+  if (small.dense_ff > 0) {
+    AddFeedForwardNorm(list);
+    AddDenseFeedForward(list, small.dense_ff);
+  } else {
+    AddFeedForward(list, layer);
+  }
+  if (small.tokens > 0) list.Weight("nextn.shared_head_head", {d, small.tokens}, kOutputGain);
   list.Weight("nextn.eh_proj", {2 * d, d});
   list.Norm("nextn.enorm", d);
   list.Norm("nextn.hnorm", d);

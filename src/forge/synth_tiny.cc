@@ -255,6 +255,14 @@ std::vector<ModelShape> TinyShapes() {
   qwen2moe.qkv_bias = true;
   qwen2moe.experts = {{.count = 8, .top_k = 4, .ff = 256, .shared_ff = 512}};
 
+  // A head with experts whose output is of some tokens, and a dense one with the model's output.
+  ModelShape qwen2moe_some = qwen2moe, qwen2moe_head = qwen2moe;
+  qwen2moe_some.name = "tiny-qwen2moe-some";
+  qwen2moe_head.name = "tiny-qwen2moe-head";
+  qwen2moe_some.next_token_layers = qwen2moe_head.next_token_layers = 1;
+  qwen2moe_some.small_head.tokens = 200;
+  qwen2moe_head.small_head.dense_ff = 256;
+
   ModelShape qwen3moe = Tiny("tiny-qwen3moe", Architecture::kQwen3Moe);
   qwen3moe.head_dim = 128;  // heads wider than the stream they come from, as in the real one
   qwen3moe.dense_ff = 512;
@@ -289,6 +297,8 @@ std::vector<ModelShape> TinyShapes() {
   return {llama,
           mixtral,
           qwen2moe,
+          qwen2moe_some,
+          qwen2moe_head,
           qwen3moe,
           factors,
           olmoe,

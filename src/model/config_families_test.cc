@@ -347,7 +347,17 @@ TEST(ConfigOfAFamily, RefusesASwitchTransformerThatCannotBe) {
   EXPECT_THAT(error("expert_layers", Array{std::vector<bool>(4)}), HasSubstr("one of them true"));
   EXPECT_THAT(error("attention.relative_buckets_count", std::uint32_t{2}), HasSubstr("buckets"));
   EXPECT_THAT(error("attention.relative_max_distance", std::uint32_t{16}), HasSubstr("distance"));
-  EXPECT_THAT(error("expert_feed_forward_length", std::uint32_t{65}), HasSubstr("an even number"));
+}
+
+// Of Qwen2-MoE it is an extension of this project.
+TEST(ConfigOfAFamily, Qwen2MoeMayHaveALayerThatGuessesAFurtherToken) {
+  Metadata m = MoeKeys("qwen2moe");
+  EXPECT_FALSE(ReadModelConfig(m)->next_token_head);
+  m.Set("qwen2moe.nextn_predict_layers", std::uint32_t{1});
+  const ModelConfig c = ReadModelConfig(m).value();
+  EXPECT_EQ(c.layers, 3u);
+  EXPECT_EQ(c.next_token_layers, 1u);
+  EXPECT_TRUE(c.next_token_head);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "model/next_token_head.h"
 
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -39,6 +40,37 @@ std::size_t BufferBytes(const ModelConfig& head) {
          PairCodes(head);
 }
 
+using HeadTokens = std::vector<std::int32_t>;
+
+// Those that rows of its output stand for; none: all.
+Result<HeadTokens> ListedTokens(const Metadata& metadata, const ModelConfig& config) {
+  const std::string key = fmt::format("{}.nextn_tokens", Name(config.architecture));
+  HeadTokens tokens;
+  if (metadata.Find(key) == nullptr) return tokens;
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<std::int64_t> listed, metadata.GetInts(key));
+  for (const std::int64_t token : listed) {
+    if (token < (tokens.empty() ? 0 : tokens.back() + 1) || token >= config.vocabulary) {
+      return metadata.BadValue(
+          key, fmt::format("ascending ids of the {} tokens", config.vocabulary));
+    }
+    tokens.push_back(static_cast<std::int32_t>(token));
+  }
+  if (tokens.empty()) return metadata.BadValue(key, "one token at least");
+  return tokens;
+}
+
+// The same, and as many as the output has rows.
+Result<HeadTokens> TokensOfHead(const GgufModel& file, const ModelConfig& config) {
+  TROUPE_ASSIGN_OR_RETURN(HeadTokens tokens, ListedTokens(file.metadata(), config));
+  const std::string name = fmt::format("blk.{}.nextn.shared_head_head.weight", config.layers);
+  const TensorInfo* const output = file.Find(name);
+  const std::uint64_t rows = output == nullptr ? config.vocabulary : output->dims[1];
+  const std::uint64_t wanted = tokens.empty() ? config.vocabulary : tokens.size();
+  if (rows == wanted) return tokens;
+  return InvalidArgument("{}: the head's output has {} rows, expected one for each of {} tokens",
+                         file.path(), rows, wanted);
+}
+
 // The head's own, and the model's where it has none.
 ModelWeights WithEnds(ModelWeights head, const ModelWeights& model) {
   if (head.embedding.data == nullptr) head.embedding = model.embedding;
@@ -55,7 +87,7 @@ bool HasNextTokenHead(const GgufModel& file, const ModelConfig& config) {
          file.Find(fmt::format("blk.{}.nextn.eh_proj.weight", config.layers)) != nullptr;
 }
 
-ModelConfig NextTokenHeadOf(const ModelConfig& config) {
+ModelConfig NextTokenHeadOf(const GgufModel& file, const ModelConfig& config) {
   ModelConfig head = config;
   head.layers = kHeadLayer.end;
   head.next_token_block = config.layers;
@@ -66,37 +98,47 @@ ModelConfig NextTokenHeadOf(const ModelConfig& config) {
   head.delta.reset();
   head.space.reset();
   head.moe.leading_dense = 0;
+  const TensorInfo* const dense = file.Find(fmt::format("blk.{}.ffn_gate.weight", config.layers));
+  if (dense != nullptr) {
+    head.moe = MoeConfig();
+    head.dense_ff = static_cast<std::uint32_t>(dense->dims[1]);
+  }
   return head;
 }
 
 Result<Bytes> NextTokenHead::BytesFor(const GgufModel& file, const ModelConfig& model,
                                       const NextTokenShape& shape) {
-  const ModelConfig head = NextTokenHeadOf(model);
+  const ModelConfig head = NextTokenHeadOf(file, model);
+  TROUPE_ASSIGN_OR_RETURN(const HeadTokens tokens, TokensOfHead(file, model));
   TROUPE_ASSIGN_OR_RETURN(const WeightMeasure measure, MeasureWeights(file, head, kHeadLayer));
   return measure.bytes.total() + KvPool::BytesFor(head, kHeadLayer, KvShapeOf(shape)) +
          Workspace::BytesFor(head, WorkspaceShapeOf(head, shape)) + Bytes(BufferBytes(head)) +
-         Bytes(head.vocabulary * sizeof(float));
+         Bytes(head.vocabulary * sizeof(float) +
+               tokens.size() * (sizeof(HeadTokens::value_type) + sizeof(float)));
 }
 
 NextTokenHead::NextTokenHead(ModelConfig config, WeightStore store, const ModelWeights& model,
-                             ThreadPool& pool)
+                             HeadTokens tokens, ThreadPool& pool)
     : config_(std::move(config)),
       store_(std::move(store)),
       weights_(WithEnds(store_.weights(), model)),
       pool_(pool),
       experts_(weights_),
       transformer_(config_, weights_, experts_, pool_, kHeadLayer),
-      logits_(config_.vocabulary) {}
+      logits_(config_.vocabulary, -std::numeric_limits<float>::infinity()),
+      tokens_(std::move(tokens)),
+      some_logits_(tokens_.size()) {}
 
 Result<std::unique_ptr<NextTokenHead>> NextTokenHead::Open(
     const GgufModel& file, const ModelConfig& model, const ModelWeights& weights, ThreadPool& pool,
     const NextTokenShape& shape, const WeightChecks* checks) {
-  ModelConfig config = NextTokenHeadOf(model);
+  ModelConfig config = NextTokenHeadOf(file, model);
+  TROUPE_ASSIGN_OR_RETURN(HeadTokens tokens, TokensOfHead(file, model));
   TROUPE_ASSIGN_OR_RETURN(
       WeightStore store,
       LoadWeights(file, config, kHeadLayer, RoutedExperts::kResident, pool, {}, checks));
   std::unique_ptr<NextTokenHead> head(
-      new NextTokenHead(std::move(config), std::move(store), weights, pool));
+      new NextTokenHead(std::move(config), std::move(store), weights, std::move(tokens), pool));
   TROUPE_ASSIGN_OR_RETURN(head->kv_, KvPool::Create(head->config_, kHeadLayer, KvShapeOf(shape)));
   RopeParams rope = head->config_.rope;
   rope.freq_factors = head->weights_.rope_freq_factors;
@@ -144,7 +186,11 @@ Status NextTokenHead::Forward(KvSequence& sequence, TokenIds tokens, std::span<c
 std::span<const float> NextTokenHead::Logits() {
   const auto last =
       static_cast<std::uint32_t>(transformer_.Stream(*workspace_).size() / config_.width - 1);
-  transformer_.Logits(*workspace_, {&last, 1}, logits_.data());
+  float* const said = tokens_.empty() ? logits_.data() : some_logits_.data();
+  transformer_.Logits(*workspace_, {&last, 1}, said);
+  for (std::size_t i = 0; i < tokens_.size(); ++i) {
+    logits_[static_cast<std::size_t>(tokens_[i])] = some_logits_[i];
+  }
   return logits_;
 }
 

@@ -1,10 +1,11 @@
 // A head that guesses a further token (nextn, multi-token prediction): one layer that takes, for
 // each token, its embedding beside the row of the stream that the model's layers have left of the
 // token before it, and says what follows the token. The layer is one like the model's, with keys
-// and values of its own; its experts are always in memory. Rows go on from one token to the next:
-// in place of the model's row it may be given its own of the token before, to guess further ahead.
-// What it says changes no answer; who asks it is runtime/head_draft.h. Threads: one at a time, with
-// the pool to itself.
+// and values of its own; its experts are always in memory, or it has a dense block in their place.
+// Its output may be of some tokens alone, the only ones that it guesses (docs/formats/head.md).
+// Rows go on from one token to the next: in place of the model's row it may be given its own of the
+// token before, to guess further ahead. What it says changes no answer; who asks it is
+// runtime/head_draft.h. Threads: one at a time, with the pool to itself.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +32,9 @@ namespace troupe {
 // Whether the file has the head's tensors: some were written without them.
 bool HasNextTokenHead(const GgufModel& file, const ModelConfig& config);
 
-// The head as a model of two layers whose first is all of `config`'s model.
-ModelConfig NextTokenHeadOf(const ModelConfig& config);
+// The head as a model of two layers whose first is all of `config`'s model. REQUIRES:
+// HasNextTokenHead.
+ModelConfig NextTokenHeadOf(const GgufModel& file, const ModelConfig& config);
 
 struct NextTokenShape {
   KvType kv_type = KvType::kF16;
@@ -63,12 +65,14 @@ class NextTokenHead {
   // Appends tokens, kMostRows at most, each with the row of the token before it. The sequence has
   // room, and is as it was on an error.
   Status Forward(KvSequence& sequence, TokenIds tokens, std::span<const float> rows);
-  // Of the last token of the last Forward.
+  // Of the last token of the last Forward: one number for each token of the vocabulary, minus
+  // infinity for those that it never guesses.
   std::span<const float> Logits();
   std::span<const float> LastRow() const;  // its own, of the stream
 
  private:
-  NextTokenHead(ModelConfig config, WeightStore store, const ModelWeights& model, ThreadPool& pool);
+  NextTokenHead(ModelConfig config, WeightStore store, const ModelWeights& model,
+                std::vector<std::int32_t> tokens, ThreadPool& pool);
   void Join(TokenIds tokens, std::span<const float> rows);
 
   const ModelConfig config_;
@@ -84,6 +88,8 @@ class NextTokenHead {
   Rows pairs_;            // embedding and row, both normed
   std::span<float> joined_;
   std::vector<float> logits_;
+  std::vector<std::int32_t> tokens_;  // that the output has rows of; none: all
+  std::vector<float> some_logits_;    // of these
 };
 
 }  // namespace troupe

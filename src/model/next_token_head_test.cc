@@ -1,14 +1,23 @@
 // The head against one in plain loops (slow_head_for_test.h).
 #include "model/next_token_head.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "gguf/writer.h"
 #include "model/slow_head_for_test.h"
 #include "model/tiny_model_for_test.h"
+#include "testing/temp_folder.h"
 #include "testing/test_seed.h"
 
 namespace troupe {
 namespace {
+
+using testing::HasSubstr;
 
 // Both sum some hundred products of numbers near 1 a layer, one of them in float: an error of
 // 1e-7 for each of some ten products behind each other leaves a hundred times that.
@@ -40,10 +49,14 @@ class NextTokenHeadTest : public testing::TestWithParam<const char*> {
     const auto row = rows.subspan(i * model_.config().width, model_.config().width);
     return SlowRow(row.begin(), row.end());
   }
-  // The largest difference, measured by the largest number.
+  // The largest difference, measured by the largest number. What is infinite has to be so in both.
   static double Difference(std::span<const float> got, const SlowRow& expected) {
     double most = 0, largest = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
+      if (std::isinf(got[i]) || std::isinf(expected[i])) {
+        if (got[i] != expected[i]) return std::numeric_limits<double>::infinity();
+        continue;
+      }
       most = std::max(most, std::abs(got[i] - expected[i]));
       largest = std::max(largest, std::abs(expected[i]));
     }
@@ -116,7 +129,9 @@ TEST_P(NextTokenHeadTest, HearsOfTheTokenTheRowAndThePast) {
 TEST_P(NextTokenHeadTest, TakesTheBytesThatItSaid) {
   const NextTokenShape shape{.context = kPositions, .sequences = 2, .threads = 2};
   const Bytes weights =
-      MeasureWeights(model_.file(), NextTokenHeadOf(model_.config()), {1, 2}).value().bytes.total();
+      MeasureWeights(model_.file(), NextTokenHeadOf(model_.file(), model_.config()), {1, 2})
+          .value()
+          .bytes.total();
   const Bytes all = NextTokenHead::BytesFor(model_.file(), model_.config(), shape).value();
   EXPECT_GT(weights, Bytes());
   EXPECT_GT(all, weights);
@@ -124,7 +139,8 @@ TEST_P(NextTokenHeadTest, TakesTheBytesThatItSaid) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, NextTokenHeadTest,
-                         testing::Values("tiny-glm4moe", "tiny-glm4moe-norms", "tiny-qwen35moe"),
+                         testing::Values("tiny-glm4moe", "tiny-glm4moe-norms", "tiny-qwen35moe",
+                                         "tiny-qwen2moe-some", "tiny-qwen2moe-head"),
                          [](const auto& shape) {
                            std::string name = shape.param;
                            std::erase(name, '-');
@@ -137,6 +153,54 @@ TEST(NextTokenHeads, AreOfFamiliesWhoseLayerIsKnownAndOfFilesThatHaveThem) {
   EXPECT_FALSE(HasNextTokenHead(plain.file(), plain.config()));
   EXPECT_TRUE(HasNextTokenHead(glm.file(), glm.config()));
   EXPECT_FALSE(HasNextTokenHead(plain.file(), glm.config())) << "the file lacks the tensors";
+}
+
+TEST(NextTokenHeads, WithADenseBlockAndAnOutputOfSomeTokensTakeLess) {
+  const auto bytes = [](const char* shape) {
+    const TinyModel model(shape, TensorType::kF32);
+    const ModelConfig head = NextTokenHeadOf(model.file(), model.config());
+    return MeasureWeights(model.file(), head, {1, 2}).value().bytes;
+  };
+  const WeightBytes some = bytes("tiny-qwen2moe-some"), dense = bytes("tiny-qwen2moe-head");
+  EXPECT_GT(some.experts, Bytes());
+  EXPECT_EQ(dense.experts, Bytes());
+  EXPECT_LT(3 * dense.total().count(), some.total().count());
+}
+
+void WriteWithKeys(const Metadata& metadata, const GgufModel& from, const std::string& path) {
+  const std::vector<TensorSpec> specs(from.tensors().begin(), from.tensors().end());
+  GgufWriter writer = GgufWriter::Create(path, metadata, specs).value();
+  for (const TensorInfo& tensor : from.tensors()) {
+    std::vector<std::byte> bytes(tensor.bytes.count());
+    ASSERT_TRUE(from.ReadTensor(tensor, bytes).ok());
+    ASSERT_TRUE(writer.Append(tensor.name, bytes).ok());
+  }
+  ASSERT_TRUE(writer.Finish().ok());
+}
+
+TEST(NextTokenHeads, OfTokensThatAreNoneOfTheVocabularyAreRefused) {
+  const TinyModel model("tiny-qwen2moe-some");
+  const auto error = [&](std::vector<std::int32_t> tokens) {
+    Metadata metadata = model.file().metadata();
+    metadata.Set("qwen2moe.nextn_tokens", Array{std::move(tokens)});
+    const TempFolder folder;
+    const std::string path = folder.PathOf("m.gguf");
+    WriteWithKeys(metadata, model.file(), path);
+    const GgufModel file = GgufModel::Open(path).value();
+    const auto bytes = NextTokenHead::BytesFor(file, model.config(), {.context = 16});
+    return bytes.ok() ? "" : std::string(bytes.status().message());
+  };
+  std::vector<std::int32_t> tokens(200);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  EXPECT_EQ(error(tokens), "");
+  tokens[3] = tokens[2];
+  EXPECT_THAT(error(tokens), HasSubstr("ascending ids of the 512 tokens"));
+  tokens[3] = 3;
+  tokens.back() = 512;
+  EXPECT_THAT(error(tokens), HasSubstr("ascending ids of the 512 tokens"));
+  tokens.pop_back();
+  EXPECT_THAT(error(tokens), HasSubstr("output has 200 rows, expected one for each of 199 tokens"));
+  EXPECT_THAT(error({}), HasSubstr("one token at least"));
 }
 
 }  // namespace

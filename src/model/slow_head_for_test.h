@@ -1,11 +1,12 @@
 // A head that guesses a further token, in plain loops and double precision, from the file's F32
-// tensors by name: what model/next_token_head.h is compared with. Knows glm4moe's and qwen35moe's
-// layers, and nothing of the engine's but the configuration. Keys and values are rounded as a cache
-// of F16 rounds them; nothing else is.
+// tensors by name: what model/next_token_head.h is compared with. Knows the layers of glm4moe,
+// qwen35moe and qwen2moe, and nothing of the engine's but the configuration. Keys and values are
+// rounded as a cache of F16 rounds them; nothing else is.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -31,11 +32,21 @@ class SlowHead {
     pair.insert(pair.end(), normed.begin(), normed.end());
     SlowRow x = Times(Of("nextn.eh_proj"), pair);
     Add(Attend(Norm(x, Of("attn_norm"))), x);
-    Add(FeedForward(Norm(x, Of("post_attention_norm"))), x);
+    Add(FeedForward(Norm(x, Of(std::string(config_.ffn_norm)))), x);
     return x;
   }
+  // Of tokens that it never guesses minus infinity.
   SlowRow Logits(const SlowRow& stream) const {
-    return Times(Tensor("output.weight"), Norm(stream, Of("nextn.shared_head_norm")));
+    const SlowRow normed = Norm(stream, Of("nextn.shared_head_norm"));
+    if (!Has("nextn.shared_head_head.weight")) return Times(Tensor("output.weight"), normed);
+    const SlowRow said = Times(Of("nextn.shared_head_head"), normed);
+    const std::string key = fmt::format("{}.nextn_tokens", Name(config_.architecture));
+    const std::vector<std::int64_t> tokens = file_.metadata().GetInts(key).value();
+    SlowRow logits(config_.vocabulary, -std::numeric_limits<double>::infinity());
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      logits[static_cast<std::size_t>(tokens[i])] = said[i];
+    }
+    return logits;
   }
 
  private:
@@ -158,6 +169,9 @@ class SlowHead {
     return Times(Of("ffn_down" + suffix), hidden, index * x.size(), x.size());
   }
   SlowRow FeedForward(const SlowRow& x) const {
+    if (const TensorInfo* const dense = file_.Find(block_ + "ffn_gate.weight")) {
+      return Mlp(x, "", dense->dims[1], 0);
+    }
     const MoeConfig& moe = config_.moe;
     const TopExpertsParams& routing = moe.routing;
     SlowRow scores = Times(Of("ffn_gate_inp"), x);

@@ -204,14 +204,15 @@ void Transformer::Logits(Workspace& workspace, std::span<const std::uint32_t> ro
     if (normed.groups != nullptr) QuantizeActivations(normed, i, 1);
   }
   experts_.Advance();  // what the next pass's first layers need may be under way
-  region_.Add(weights_.output, normed, {}, logits, config_.vocabulary);
+  const std::size_t tokens = weights_.output.rows;  // of a head perhaps fewer than the vocabulary
+  region_.Add(weights_.output, normed, {}, logits, tokens);
   region_.Run(pool_);
   experts_.Advance();
   if (config_.logit_cap > 0) {
-    SoftCap(config_.logit_cap, logits, rows.size() * config_.vocabulary);
+    SoftCap(config_.logit_cap, logits, rows.size() * tokens);
   }
   if (config_.logit_scale != 1) {
-    Scale(config_.logit_scale, logits, rows.size() * config_.vocabulary);
+    Scale(config_.logit_scale, logits, rows.size() * tokens);
   }
 }
 

@@ -26,8 +26,8 @@ std::string MatrixOf(std::string_view name, std::string_view ending) {
   return fmt::format("{}.weight", name.substr(0, name.size() - ending.size()));
 }
 
-// Of a layer that guesses a further token: attention and experts as in the others, and what joins
-// the stream with the token before.
+// Of a layer that guesses a further token: attention and experts as in the others, or a dense block
+// in place of these, and what joins the stream with the token before.
 constexpr std::string_view kOfNextTokens[] = {"attn_norm.weight",
                                               "attn_qkv.weight",
                                               "attn_q.weight",
@@ -44,6 +44,9 @@ constexpr std::string_view kOfNextTokens[] = {"attn_norm.weight",
                                               "layer_output_norm.weight",
                                               "ffn_gate_inp.weight",
                                               "exp_probs_b.bias",
+                                              "ffn_gate.weight",
+                                              "ffn_up.weight",
+                                              "ffn_down.weight",
                                               "ffn_gate_exps.weight",
                                               "ffn_up_exps.weight",
                                               "ffn_down_exps.weight",

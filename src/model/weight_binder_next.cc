@@ -16,10 +16,13 @@ Result<ModelWeights> WeightBinder::BindNextTokenHead() {
   TROUPE_ASSIGN_OR_RETURN(next.stream_norm, Vector(prefix + "hnorm.weight", width));
   TROUPE_ASSIGN_OR_RETURN(next.join, Matrix(prefix + "eh_proj.weight", 2 * width, width));
   TROUPE_ASSIGN_OR_RETURN(w.output_norm, OptionalVector(prefix + "shared_head_norm.weight", width));
-  for (const auto& [name, matrix] : {std::pair("embed_tokens.weight", &w.embedding),
-                                     std::pair("shared_head_head.weight", &w.output)}) {
-    if (file_.Find(prefix + name) == nullptr) continue;
-    TROUPE_ASSIGN_OR_RETURN(*matrix, Matrix(prefix + name, width, config_.vocabulary));
+  if (file_.Find(prefix + "embed_tokens.weight") != nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(w.embedding,
+                            Matrix(prefix + "embed_tokens.weight", width, config_.vocabulary));
+  }
+  // Of as many tokens as it has rows: next_token_head.cc knows of which.
+  if (const TensorInfo* const output = file_.Find(prefix + "shared_head_head.weight")) {
+    TROUPE_ASSIGN_OR_RETURN(w.output, Matrix(output->name, width, output->dims[1]));
   }
   return w;
 }

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "io/text_file.h"
@@ -41,13 +42,8 @@ class TimedText final : public RouteObserver {
   ManualClock& clock_;
 };
 
-class HeadDraftTest : public testing::TestWithParam<const char*> {
+class HeadDrafts : public testing::Test {
  protected:
-  std::string Model(float strength) const {
-    const std::string path = folder_.PathOf(fmt::format("{}.gguf", strength));
-    WriteAgreeingModel(path, GetParam(), strength, kHeadVocabulary);
-    return path;
-  }
   static EngineOptions Options(const char* drafters = "heads") {
     return {.threads = 2,
             .context = 512,
@@ -55,9 +51,6 @@ class HeadDraftTest : public testing::TestWithParam<const char*> {
             .memory = 1_GiB,
             .chunk = 96,
             .drafters = *ParseDraftChoice(drafters)};
-  }
-  std::unique_ptr<Engine> Open(float strength) const {
-    return Engine::Open(Model(strength), Options()).value();
   }
   static GenerateOptions Tokens(std::size_t tokens, double temperature = 0) {
     GenerateOptions options{.max_tokens = tokens, .ignore_end = true};
@@ -101,6 +94,18 @@ class HeadDraftTest : public testing::TestWithParam<const char*> {
 
   const TempFolder folder_;
   std::uint64_t passes_ = 0;
+};
+
+class HeadDraftTest : public HeadDrafts, public testing::WithParamInterface<const char*> {
+ protected:
+  std::string Model(float strength) const {
+    const std::string path = folder_.PathOf(fmt::format("{}.gguf", strength));
+    WriteAgreeingModel(path, GetParam(), strength, kHeadVocabulary);
+    return path;
+  }
+  std::unique_ptr<Engine> Open(float strength) const {
+    return Engine::Open(Model(strength), Options()).value();
+  }
 };
 
 TEST_P(HeadDraftTest, AHeadThatKnowsTheModelIsRightInEveryGuess) {
@@ -225,14 +230,44 @@ TEST_P(HeadDraftTest, ADamagedHeadIsLeftOutOrNamedWhereItWasAskedFor) {
   EXPECT_EQ(ByHead(answer).drafted, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, HeadDraftTest, testing::Values("tiny-glm4moe", "tiny-qwen35moe"),
+INSTANTIATE_TEST_SUITE_P(Families, HeadDraftTest,
+                         testing::Values("tiny-glm4moe", "tiny-qwen35moe", "tiny-qwen2moe-some",
+                                         "tiny-qwen2moe-head"),
                          [](const auto& shape) {
                            std::string name = shape.param;
                            std::erase(name, '-');
                            return name;
                          });
 
-TEST(HeadDrafts, OfAModelWithoutAHeadAreRefusedOrLeftOut) {
+// A half of the vocabulary: it is right where the answer stays within it, and elsewhere wrong.
+TEST_F(HeadDrafts, OfSomeTokensAloneGuessNoOtherAndChangeNoAnswer) {
+  const std::string path = folder_.PathOf("some.gguf");
+  WriteAgreeingModel(path, "tiny-qwen2moe-head", 0.1f, kHeadVocabulary, 2048);
+  const auto engine = Engine::Open(path, Options()).value();
+  const std::vector<std::int64_t> listed =
+      GgufModel::Open(path)->metadata().GetInts("qwen2moe.nextn_tokens").value();
+  Session session = Session::Create(*engine).value();
+  const auto draft = engine->DraftByHead(session);
+  const std::vector<TokenId> prompt = Prompt(20);
+  ASSERT_TRUE(session.FeedPrompt(prompt).ok());
+  const std::span<const float> logits = draft->Feed(prompt).value();
+  for (std::size_t token = 0; token < logits.size(); ++token) {
+    const bool said = std::ranges::binary_search(listed, static_cast<std::int64_t>(token));
+    EXPECT_EQ(std::isfinite(logits[token]), said) << token;
+  }
+  std::uint64_t right = 0, wrong = 0;
+  for (const double temperature : {0.0, 0.7}) {
+    const GenerateOptions options = Tokens(90, temperature);
+    const Answer answer = Ask(*engine, {{.prompt = Prompt(), .options = options}}).front();
+    EXPECT_EQ(answer.tokens, Plain(*engine, Prompt(), options).tokens);
+    right += ByHead(answer).accepted;
+    wrong += ByHead(answer).drafted - ByHead(answer).accepted;
+  }
+  EXPECT_GT(right, 5u);
+  EXPECT_GT(wrong, 5u);
+}
+
+TEST_F(HeadDrafts, OfAModelWithoutAHeadAreRefusedOrLeftOut) {
   EngineOptions options{.context = 128, .memory = 1_GiB, .drafters = *ParseDraftChoice("heads")};
   const Status refused = PlanModel(kHeadVocabulary, options).status();
   EXPECT_EQ(refused.code(), Code::kInvalidArgument);
