@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a shell sees of `troupe eval`'s laboratory: tasks, closed loops, sweeps.
+"""What a shell sees of `troupe eval`'s laboratory: tasks, closed loops, heads that guess, sweeps.
 
 usage: eval_command_test.py TROUPE [unittest arguments]
 """
@@ -146,6 +146,30 @@ class ClosedLoop(EvalTest):
 
     def test_an_exact_engine_has_nothing_to_compare(self):
         self.fails(1, ["nothing allows an answer that is not exact"], *self.LOOP)
+
+
+class HeadDrafts(EvalTest):
+    def test_counts_the_guesses_of_a_head_and_what_they_take(self):
+        model, ids = self.folder / "head.gguf", self.folder / "text.ids"
+        self.assertEqual(troupe("synth", model, "--shape", "tiny-qwen2moe-head", "--type", "Q8_0").returncode, 0)
+        ids.write_text(",".join(str(5 + 37 * i % 500) for i in range(2048)))
+        asked = ("eval", model, "--ids-file", ids, "--head-draft", 2, "--threads", 1)
+        done = troupe(*asked, "--draft-temperature", 0.8, "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        record = json.loads(done.stdout)
+        self.assertEqual((record["length"], record["temperature"], record["tokens"]), (2, 0.8, 32 * 128))
+        tried, right = record["tried"], record["right"]
+        self.assertEqual(tried[0], 32 * 127)  # nothing is known behind the last token
+        self.assertLessEqual(right[1], tried[1])
+        self.assertLessEqual(tried[1], right[0])
+        self.assertLess(right[0], tried[0])
+        self.assertGreater(record["check_cost"], 1)
+        self.assertGreater(record["draft_cost"], 0)
+        self.assertIn("tokens a check", troupe(*asked).stdout)
+
+    def test_needs_a_head_and_a_text_that_is_long_enough(self):
+        self.fails(1, ["this file has none"], "--text", PROSE, "--head-draft", 1)
+        self.fails(2, ["requires --head-draft"], "--text", PROSE, "--draft-temperature", 0.5)
 
 
 class Sweep(EvalTest):

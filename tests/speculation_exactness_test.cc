@@ -90,13 +90,11 @@ TEST_F(SpeculationExactness, NorDoesOneOfModelsWithStatesAndHeads) {
     std::string model;
     bool has_head;
   };
-  const std::vector<Family> families = {{Random("tiny-qwen3next"), false},
-                                        {WithHead("tiny-qwen35moe"), true},
-                                        {Random("tiny-lfm2moe"), false},
-                                        {Random("tiny-granitehybrid"), false},
-                                        {Random("tiny-nemotron_h_moe"), false},
-                                        {WithHead("tiny-glm4moe"), true},
-                                        {WithHead("tiny-qwen2moe-head"), true}};
+  const std::vector<Family> families = {
+      {Random("tiny-qwen3next"), false},      {WithHead("tiny-qwen35moe"), true},
+      {Random("tiny-lfm2moe"), false},        {Random("tiny-granitehybrid"), false},
+      {Random("tiny-nemotron_h_moe"), false}, {WithHead("tiny-glm4moe"), true},
+      {WithHead("tiny-qwen2moe-head"), true}};
   const std::uint64_t seed = TestSeed(), wanted = TestCases(300) / families.size();
   for (const Family& family : families) {
     SCOPED_TRACE(family.model);

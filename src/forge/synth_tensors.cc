@@ -295,8 +295,7 @@ void AddGemmaFeedForward(TensorList& list) {
 }
 
 void AddFeedForwardNorm(TensorList& list) {
-  const bool late =
-      list.shape().delta || list.Is({Architecture::kGptOss, Architecture::kGlm4Moe});
+  const bool late = list.shape().delta || list.Is({Architecture::kGptOss, Architecture::kGlm4Moe});
   list.Norm(late ? "post_attention_norm" : "ffn_norm", list.shape().width);
 }
 

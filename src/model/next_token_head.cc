@@ -50,8 +50,8 @@ Result<HeadTokens> ListedTokens(const Metadata& metadata, const ModelConfig& con
   TROUPE_ASSIGN_OR_RETURN(const std::vector<std::int64_t> listed, metadata.GetInts(key));
   for (const std::int64_t token : listed) {
     if (token < (tokens.empty() ? 0 : tokens.back() + 1) || token >= config.vocabulary) {
-      return metadata.BadValue(
-          key, fmt::format("ascending ids of the {} tokens", config.vocabulary));
+      return metadata.BadValue(key,
+                               fmt::format("ascending ids of the {} tokens", config.vocabulary));
     }
     tokens.push_back(static_cast<std::int32_t>(token));
   }

@@ -38,7 +38,8 @@ class F32Tensors {
     const std::size_t width = model_.Find(name)->dims[0];
     std::vector<float> some;
     for (const std::int64_t row : rows) {
-      const auto first = all.begin() + static_cast<std::ptrdiff_t>(row) * static_cast<std::ptrdiff_t>(width);
+      const auto first =
+          all.begin() + static_cast<std::ptrdiff_t>(row) * static_cast<std::ptrdiff_t>(width);
       some.insert(some.end(), first, first + static_cast<std::ptrdiff_t>(width));
     }
     return some;

@@ -9,6 +9,7 @@
 #include "troupe/commands.h"
 #include "troupe/eval_draft.h"
 #include "troupe/eval_flags.h"
+#include "troupe/eval_head.h"
 #include "troupe/eval_loop.h"
 #include "troupe/eval_low_share.h"
 #include "troupe/eval_report.h"
@@ -42,6 +43,7 @@ class EvalCommand final : public Command {
     tasks_.AddTo(options);
     loop_.AddTo(options);
     draft_.AddTo(options);
+    head_.AddTo(options);
     sweep_.AddTo(options);
     options.Heading(kOutputHeading);
     trace_.AddTo(options);
@@ -49,10 +51,11 @@ class EvalCommand final : public Command {
 
   Status CheckUsage() const override {
     const int modes = (most_loss_ ? 1 : 0) + (tasks_.given() ? 1 : 0) + (loop_.given() ? 1 : 0) +
-                      (draft_.given() ? 1 : 0) + (sweep_.given() ? 1 : 0);
+                      (draft_.given() ? 1 : 0) + (head_.given() ? 1 : 0) + (sweep_.given() ? 1 : 0);
     if (modes > 1) {
       return InvalidArgument(
-          "give one of --tasks, --closed-loop, --resident-draft, --sweep and --find-low-share");
+          "give one of --tasks, --closed-loop, --resident-draft, --head-draft, --sweep and "
+          "--find-low-share");
     }
     if (tasks_.given() && flags_.text().given()) {
       return InvalidArgument("--tasks takes no --text and no --ids-file");
@@ -75,6 +78,7 @@ class EvalCommand final : public Command {
     TROUPE_RETURN_IF_ERROR(flags_.LoadText());
     if (loop_.given()) return loop_.Run(flags_);
     if (draft_.given()) return draft_.Run(flags_);
+    if (head_.given()) return head_.Run(flags_);
     if (sweep_.given()) return sweep_.Run(flags_);
     if (most_loss_) flags_.engine().AllowLowCopies();
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, flags_.Open(trace_.scores()));
@@ -123,6 +127,7 @@ class EvalCommand final : public Command {
     if (tasks_.given()) return "--tasks";
     if (loop_.given()) return "--closed-loop";
     if (draft_.given()) return "--resident-draft";
+    if (head_.given()) return "--head-draft";
     return sweep_.given() ? "--sweep" : "--find-low-share";
   }
 
@@ -158,6 +163,7 @@ class EvalCommand final : public Command {
   EvalTasks tasks_;
   EvalLoop loop_;
   EvalDraft draft_;
+  EvalHead head_;
   EvalSweep sweep_;
   TraceFlags trace_;
   std::string logits_, reference_;

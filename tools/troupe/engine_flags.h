@@ -28,6 +28,8 @@ class EngineFlags {
 
   // For commands that generate text, or plan for it.
   void AddSpeculation(Options& options);
+  // For commands that measure it.
+  void GuessByHead() { drafters_ = DraftChoice{.heads = true}; }
   // For commands that chat.
   void AddChatTemplate(Options& options);
   // Of the files that options have named, as they were when they were read. Open looks, too.

@@ -1,6 +1,6 @@
-// Qwen1.5-MoE and Qwen2-MoE: a shared expert with a gate of its own; the chosen experts' weights are
-// left as the softmax gave them. A layer that guesses a further token may follow the last one, which
-// is an extension of this project (docs/formats/head.md).
+// Qwen1.5-MoE and Qwen2-MoE: a shared expert with a gate of its own; the chosen experts' weights
+// are left as the softmax gave them. A layer that guesses a further token may follow the last one,
+// which is an extension of this project (docs/formats/head.md).
 #include "model/arch/keys.h"
 
 namespace troupe {
