@@ -9,6 +9,7 @@ LEAST_COPY = {100: 1.8, 50: 1.6}  # by the percent of experts in memory
 LEAST_PROSE = 0.98
 LEAST_ADVERSARY = 0.98
 LEAST_RESIDENT = {50: 1.15}  # the others as prose
+LEAST_HEADS = 1.15
 
 
 def ratio(cell):
@@ -21,6 +22,8 @@ def bar(cell):
         return None  # a figure, and no bar
     if cell["part"] == "copy":
         return LEAST_COPY.get(cell["share"])
+    if cell["part"] == "heads":
+        return LEAST_HEADS
     if cell["part"] == "resident":
         return LEAST_RESIDENT.get(cell["share"], LEAST_PROSE)
     return LEAST_PROSE if cell["part"] == "prose" else LEAST_ADVERSARY

@@ -14,6 +14,7 @@ import measured_run
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 _TRAINED = ROOT / "models/small-qwen2moe-q8_0.gguf"
+_HEAD = ROOT / "models/heads/small-qwen2moe.head.gguf"
 _FACTOR = 64  # times as wide: the same text and routing, with an expert of 3 MB
 _EXPERTS = 256
 _LINK = "500MiB/100us"
@@ -162,6 +163,14 @@ class Runs:
             yield from self._compare("draft", "model", share, self._prose_asks(), 3 if self._quick else 7,
                                      ("--speculate", "draft", "--draft", fewer_bits))
 
+    def heads(self, _shares):
+        """In memory, by a head that was trained for the model as it is, which is not widened."""
+        if not _HEAD.exists():
+            raise measured_run.RunFailed(f"{_HEAD}: no such file; tools/train/export_head makes it")
+        model = self._model.parent / "small-qwen2moe-nextn-q8_0.gguf"
+        measured_run.run([str(ROOT / "tools/train/join_head"), str(_TRAINED), str(_HEAD), str(model)])
+        yield from self._compare("heads", "heads", 100, self._prose_asks(), 3 if self._quick else 7, model=model)
+
     def resident(self, shares):
         """By the model itself, with the experts in memory alone: off where all of them are there."""
         for share in shares:
@@ -180,13 +189,13 @@ class Runs:
         return [(f"temperature {t}", {"prompt": text, "max_tokens": 64 if self._quick else 128,
                                       "temperature": t, "seed": 7, "ignore_eos": True}) for t in (0.8, 0)]
 
-    def _compare(self, part, drafter, share, asks, rounds, with_drafts=None):
+    def _compare(self, part, drafter, share, asks, rounds, with_drafts=None, model=None):
         """Every ask in turn without drafts and with, on servers whose caches see the same answers."""
         memory = [] if share == 100 else ["--slots", _EXPERTS * share // 100, "--link", _LINK]
         with contextlib.ExitStack() as stack:
             sides = {}
             for side, options in (("off", ("--speculate", "off")), ("on", with_drafts or ("--speculate", drafter))):
-                sides[side] = _Server(self._troupe, self._model, *memory, *options)
+                sides[side] = _Server(self._troupe, model or self._model, *memory, *options)
                 stack.callback(sides[side].close)
             for name, body in asks:
                 cell = {"part": part, "drafter": drafter, "share": share, "text": name, "off": [], "on": []}

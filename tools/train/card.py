@@ -59,7 +59,7 @@ def write(folder, name, card):
     corpus_files.write_whole(page_path, page(card))
 
 
-def _table(head, rows):
+def table(head, rows):
     return "\n".join(["| " + " | ".join(head) + " |", "| --- " * len(head) + "|",
                       *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
 
@@ -92,13 +92,13 @@ def _data(card):
         seen = training["windows"][domain] * training["context"]
         rows.append((domain, f"{parts['train']['tokens'] / 1e6:.2f} M", f"{seen / 1e6:.2f} M",
                      parts["heldout"]["tokens"], f"{losses[domain]:.3f}" if domain in losses else "not measured"))
-    return _table(("domain", "training tokens", "seen in training", "held-out tokens", "held-out loss, nats a token"), rows)
+    return table(("domain", "training tokens", "seen in training", "held-out tokens", "held-out loss, nats a token"), rows)
 
 
 def _sources(card):
     rows = [(f"`{name}`", source.get("version", source.get("origin", "")), source["licence"])
             for name, source in card["data"]["sources"].items()]
-    return _table(("source", "version or origin", "licence"), rows)
+    return table(("source", "version or origin", "licence"), rows)
 
 
 def _not_measurable(card):
@@ -113,10 +113,10 @@ def _evaluation(file, figures):
     keys = ("perplexity", "bigram", "unigram", "bigram of all", "unigram of all", "bits_per_byte")
     rows = [(domain, *(f"{each[key]:.2f}" for key in keys), f"{each['counted_tokens']['seen'] / 1e6:.2f} M",
              f"{each['counted_tokens']['all'] / 1e6:.2f} M") for domain, each in figures["domains"].items()]
-    table = f"### {file}\n\n" + _table(
+    perplexities = f"### {file}\n\n" + table(
         ("domain", "perplexity", "bigram, tokens seen", "unigram, tokens seen", "bigram, all tokens", "unigram, all tokens",
          "bits a byte", "tokens seen", "all tokens"), rows)
-    return "\n\n".join([table, *_sums(figures), *_exercises(figures)])
+    return "\n\n".join([perplexities, *_sums(figures), *_exercises(figures)])
 
 
 def _exercises(figures):
@@ -129,7 +129,7 @@ def _exercises(figures):
             "something of the prose alone.",
             "Exercises that were in no training text (`exercises/*.jsonl`), right if every token of the answer is the likeliest "
             "where it stands. By chance: symbols that can be in the answer, without another thought.",
-            _table(("exercise", "items", "right by chance", "right", "95 % interval"), rows)]
+            table(("exercise", "items", "right by chance", "right", "95 % interval"), rows)]
 
 
 def _sums(figures):
@@ -148,7 +148,7 @@ def _compared(card):
                 for domain, bits in each["bits_per_byte"].items()]
         parts += [f"### Against {other}", f"Bits a byte on the same held-out texts, less is better. `{other}` "
                   f"(SHA-256 `{each['sha256']}`): {each['remark']}",
-                  _table(("domain", each["with"], other), rows)]
+                  table(("domain", each["with"], other), rows)]
     return parts
 
 
@@ -176,7 +176,7 @@ def page(card):
         f"`{card['name']}.evaluation.json` has as tokens and as text; the weights are this project's.",
     ]
     if card["files"]:
-        parts += ["## Files", _table(("file", "bytes", "SHA-256"), [
+        parts += ["## Files", table(("file", "bytes", "SHA-256"), [
             (f"`{file}`", each["bytes"], f"`{each['sha256']}`") for file, each in (
                 *card["files"].items(), (f"{card['name']}.evaluation.json", card["evaluation_file"]),
                 *((f"{EXERCISES}/{file}", each) for file, each in card.get("exercise_files", {}).items()))])]

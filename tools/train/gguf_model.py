@@ -55,6 +55,13 @@ _LAYER = (
 )
 
 
+def names(layers):
+    """[(ours, GGUF's, how ours is stored)] of the network's weights."""
+    return [("embedding.weight", "token_embd.weight", ""), ("norm.weight", "output_norm.weight", "")] + [
+        (f"layers.{layer}.{ours}", f"blk.{layer}.{theirs}", form)
+        for layer in range(layers) for ours, theirs, _, form in _LAYER]
+
+
 def tensors(state, layers):
     """`state`: the network's state_dict. The output matrix is the embedding, but llama.cpp wants
     one by name in this family; apart they may be quantized to different types."""

@@ -104,17 +104,22 @@ class Network(nn.Module):
             layer.experts.way = way
         return self.to(device)
 
-    def _angles(self, length, device):
+    def angles(self, length, device):
+        """(cosines, sines) of the rotations, by position."""
         half = torch.arange(0, self.shape.head_width, 2, device=device).float() / self.shape.head_width
         angle = torch.arange(length, device=device).float()[:, None] / self.shape.rope_base ** half
         return angle.cos(), angle.sin()
 
-    def hidden(self, ids):
-        cosine, sine = self._angles(ids.shape[1], ids.device)
+    def stream(self, ids):
+        """Behind the last layer, before the last norm."""
+        cosine, sine = self.angles(ids.shape[1], ids.device)
         x = self.embedding(ids).float()
         for layer in self.layers:
             x = layer(x, cosine, sine)
-        return self.norm(x)
+        return x
+
+    def hidden(self, ids):
+        return self.norm(self.stream(ids))
 
     def forward(self, ids):
         return F.linear(self.hidden(ids), self.embedding.weight)

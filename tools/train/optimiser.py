@@ -1,4 +1,4 @@
-"""Muon for the matrices of the layers, Adam for embedding, router, norms and biases.
+"""Muon for the matrices of the layers, Adam for embedding, output, router, norms and biases.
 
 Muon makes each matrix's momentum orthogonal before it is added, by Newton-Schulz iterations, so that all
 its directions learn at one pace. In short trainings of models of this size it needs far fewer tokens
@@ -50,7 +50,7 @@ def make(network, preset):
     matrices, others = [], []
     for name, parameter in network.named_parameters():
         matrix = (parameter.dim() >= 2 and min(parameter.shape[-2:]) > 1
-                  and "embedding" not in name and "router" not in name)
+                  and not any(each in name for each in ("embedding", "output", "router")))
         (matrices if matrix else others).append(parameter)
     # Adam in one kernel, where the weights are on a GPU.
     fused = {"fused": True} if others[0].is_cuda else {}

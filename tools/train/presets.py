@@ -37,6 +37,17 @@ class Preset:
     balance: float = 0.01  # weight of the load-balancing loss
 
 
+@dataclasses.dataclass(frozen=True)
+class Head:
+    """A head that guesses (head.py), and how it is trained."""
+    tokens: int = 1024  # that its output is of
+    dense_width: int = 256
+    context: int = 256
+    batch: int = 8
+    matrix_rate: float = 0.01
+    rate: float = 3e-3
+
+
 PRESETS = {
     # An hour or so on two cores: 16 million weights, 5 million of them used by a token. With four times the step for matrices
     # 4.8 million tokens came as far as 1.2 million do with this.

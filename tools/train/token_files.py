@@ -64,13 +64,14 @@ def seen(tokens, length, seed, taken):
 class Mixture:
     """Batches of windows from all domains; `taken` (a count a domain) is its whole state."""
 
-    def __init__(self, tokens, context, batch, seed):
+    def __init__(self, tokens, context, batch, seed, shares=None):
+        """`shares`: of the windows, by domain; others share as WEIGHTS says."""
         self.domains = list(tokens)
         self.batch, self.seed = batch, seed
         self.windows = {domain: Windows(ids, context, domain_seed(seed, number))
                         for number, (domain, ids) in enumerate(tokens.items())}
         self.taken = dict.fromkeys(self.domains, 0)
-        weights = np.array([WEIGHTS.get(domain, 0.1) for domain in self.domains])
+        weights = np.array([(shares or WEIGHTS).get(domain, 0.1) for domain in self.domains])
         self._weights = weights / weights.sum()
 
     def next(self, step):
