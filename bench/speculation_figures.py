@@ -9,7 +9,7 @@ LEAST_COPY = {100: 1.8, 50: 1.6}  # by the percent of experts in memory
 LEAST_PROSE = 0.98
 LEAST_ADVERSARY = 0.98
 LEAST_RESIDENT = {50: 1.15}  # the others as prose
-LEAST_HEADS = 1.15
+LEAST_HEADS = 1.15  # at temperature 0; drawn tokens are guessed less often, and must cost no more than prose
 
 
 def ratio(cell):
@@ -23,7 +23,7 @@ def bar(cell):
     if cell["part"] == "copy":
         return LEAST_COPY.get(cell["share"])
     if cell["part"] == "heads":
-        return LEAST_HEADS
+        return LEAST_HEADS if cell["text"] == "temperature 0" else LEAST_PROSE
     if cell["part"] == "resident":
         return LEAST_RESIDENT.get(cell["share"], LEAST_PROSE)
     return LEAST_PROSE if cell["part"] == "prose" else LEAST_ADVERSARY

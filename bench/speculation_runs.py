@@ -14,7 +14,7 @@ import measured_run
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 _TRAINED = ROOT / "models/small-qwen2moe-q8_0.gguf"
-_HEAD = ROOT / "models/heads/small-qwen2moe.head.gguf"
+HEAD = ROOT / "models/heads/small-qwen2moe.head.gguf"
 _FACTOR = 64  # times as wide: the same text and routing, with an expert of 3 MB
 _EXPERTS = 256
 _LINK = "500MiB/100us"
@@ -165,10 +165,10 @@ class Runs:
 
     def heads(self, _shares):
         """In memory, by a head that was trained for the model as it is, which is not widened."""
-        if not _HEAD.exists():
-            raise measured_run.RunFailed(f"{_HEAD}: no such file; tools/train/export_head makes it")
+        if not HEAD.exists():
+            raise measured_run.RunFailed(f"{HEAD}: no such file; tools/train/export_head makes it")
         model = self._model.parent / "small-qwen2moe-nextn-q8_0.gguf"
-        measured_run.run([str(ROOT / "tools/train/join_head"), str(_TRAINED), str(_HEAD), str(model)])
+        measured_run.run([str(ROOT / "tools/train/join_head"), str(_TRAINED), str(HEAD), str(model)])
         yield from self._compare("heads", "heads", 100, self._prose_asks(), 3 if self._quick else 7, model=model)
 
     def resident(self, shares):

@@ -321,7 +321,7 @@ void AddBlock(TensorList& list, char part) {
   } else if (part == 'E') {
     AddExperts(list);
   } else {
-    AddDenseFeedForward(list);
+    AddDenseFeedForward(list, list.shape().dense_ff);
   }
 }
 
