@@ -1,7 +1,7 @@
 #include "lab/head_guesses.h"
 
-#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "base/clock.h"
 #include "runtime/session.h"
@@ -11,7 +11,6 @@ namespace troupe {
 namespace {
 
 using Tokens = std::vector<TokenId>;
-using Logits = std::vector<float>;
 
 // One answer, guessed at each token.
 class GuessedAnswer {
@@ -109,7 +108,7 @@ class GuessedAnswer {
   ModelDrafter drafter_;
   HeadGuesses& found_;
   Tokens text_;
-  Logits logits_;  // of what follows the text
+  std::vector<float> logits_;  // of what follows the text
   std::vector<Tokens> drafts_;
 };
 

@@ -18,7 +18,7 @@ namespace troupe {
 struct HeadGuessOptions {
   std::size_t tokens = 128;  // of each answer
   std::size_t length = 1;    // of a draft
-  Sampling sampling;         // of answers and guesses; each prompt has a seed of its own
+  Sampling sampling = {};    // of answers and guesses; each prompt has a seed of its own
 };
 
 struct HeadGuesses {
