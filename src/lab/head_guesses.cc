@@ -51,6 +51,7 @@ class GuessedAnswer {
   Tokens Guess() {
     const Stopwatch watch;
     Tokens draft = drafter_.Propose(options_.length).tokens;
+    if (drafts_.empty()) return draft;  // it has read the prompt, once for all
     found_.draft_seconds += watch.Seconds();
     ++found_.drafts;
     return draft;

@@ -38,7 +38,7 @@ TEST_F(HeadGuessesTest, OfAHeadThatKnowsTheModelAreRightHoweverFarAheadAndAtAnyT
   for (const double temperature : {0.0, 0.8}) {
     const HeadGuesses found = Guess(*engine, 3, temperature);
     EXPECT_EQ(found.tokens, 80u);
-    EXPECT_EQ(found.drafts, 80u);
+    EXPECT_EQ(found.drafts, 78u);  // the first of an answer reads the prompt, and is not timed
     EXPECT_EQ(found.checks, 40u);
     EXPECT_EQ(found.plain, 40u);
     // Behind the last token of an answer nothing is known.
