@@ -344,7 +344,7 @@ class Commands(unittest.TestCase):
         said = self.call("evaluate_head", *arguments, "--record", "--check")
         self.assertRegex(said, r"temperature 0, 1 at a time: right \d+\.\d %; \d\.\d\d passes for having a draft")
         page = (self.heads / "small-qwen2moe.head.md").read_text(encoding="utf-8")
-        for each in ("| temperature | guesses at a time |", "| greedy | 0.00 M |", "Texts: ", "output of 1024 tokens"):
+        for each in ("| temperature | guesses at a time |", "| greedy | 0.00 M |", "Texts: ", "output of 512 tokens"):
             self.assertIn(each, page)
         with open(part, "r+b") as file:  # one weight, the last
             file.seek(-40, 2)

@@ -40,7 +40,7 @@ class Preset:
 @dataclasses.dataclass(frozen=True)
 class Head:
     """A head that guesses (head.py), and how it is trained."""
-    tokens: int = 1024  # that its output is of
+    tokens: int = 512  # that its output is of
     dense_width: int = 256
     context: int = 256
     batch: int = 8
