@@ -1,6 +1,6 @@
 // A device with memory of its own that runs kernels, as the rest of the folder sees it: buffers,
-// copies, launches and events. opencl.h opens one; docs/design/gpu.md says how CUDA's driver fits.
-// What the kernels compute is not its matter: kernels.h.
+// copies, launches and events. opencl.h and cuda.h open one, listing.h says which there are. What
+// the kernels compute is not its matter: kernels.h.
 //
 // Work is handed in and done later. A lane does its work in the order in which it was handed in;
 // lanes know of each other only by the events that work is told to wait for. What work uses must
@@ -22,6 +22,8 @@
 
 namespace troupe {
 
+enum class GpuApi : std::uint8_t { kOpenCl, kCuda };
+
 struct GpuInfo {
   std::string name;      // "NVIDIA GeForce RTX 3060"
   std::string platform;  // whose driver: "NVIDIA CUDA"
@@ -33,6 +35,8 @@ struct GpuInfo {
   // Its memory is the machine's own, as a graphics unit's within the processor.
   bool shares_memory = false;
   bool has_doubles = false;  // rounded as IEEE says
+  GpuApi api = GpuApi::kOpenCl;
+  std::string bus_place;  // "0000:01:00.0" where its driver tells, else empty
 };
 
 enum class GpuLane : std::uint8_t { kCompute, kDemand, kPrefetch };  // the last two: copies

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "gpu/forwarding_gpu_for_test.h"
-#include "gpu/opencl.h"
+#include "gpu/gpu_for_test.h"
 #include "gpu/usable_gpu.h"
 
 namespace troupe {
@@ -81,19 +81,15 @@ class FaultyGpu final : public ForwardingGpu {
   std::shared_ptr<GpuFaults> faults_;
 };
 
-// The first device that opens, with such faults; null where none does.
+// The tests' device with such faults; null where none opens.
 inline std::unique_ptr<TestedGpu> OpenFaultyGpu(std::span<const TensorType> types,
                                                 std::shared_ptr<GpuFaults> faults) {
-  const auto infos = ListOpenClDevices();
-  for (std::size_t place = 0; infos.ok() && place < infos->size(); ++place) {
-    auto opened = OpenOpenClDevice(place);
-    if (!opened.ok()) continue;
-    auto gpu = std::make_unique<TestedGpu>();
-    gpu->device = std::make_unique<FaultyGpu>(std::move(opened).value(), std::move(faults));
-    gpu->kernels = std::make_unique<GpuKernels>(GpuKernels::Build(*gpu->device, types).value());
-    return gpu;
-  }
-  return nullptr;
+  auto opened = OpenGpuForTest();
+  if (!opened.ok()) return nullptr;
+  auto gpu = std::make_unique<TestedGpu>();
+  gpu->device = std::make_unique<FaultyGpu>(std::move(opened).value(), std::move(faults));
+  gpu->kernels = std::make_unique<GpuKernels>(GpuKernels::Build(*gpu->device, types).value());
+  return gpu;
 }
 
 }  // namespace troupe

@@ -1,4 +1,5 @@
-// The device that tests use: the first one that opens, PoCL on a machine without a card. Its
+// The device that tests use: the first one that opens, PoCL on a machine without a card. With
+// TROUPE_TEST_GPU=cuda or opencl in the environment it is the first one of these. Its
 // answers are compared with the scalar truth bit for bit, a NaN with any other. Where none opens a
 // test is skipped, or fails with TROUPE_EXPECT_GPU in the environment, as .ci/run has it.
 #pragma once
@@ -11,40 +12,48 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "gpu/opencl.h"
+#include "gpu/listing.h"
 
 namespace troupe {
+
+inline bool IsForTest(const ListedGpu& gpu) {
+  const char* const api = std::getenv("TROUPE_TEST_GPU");
+  if (api == nullptr) return true;
+  return gpu.info.api == (std::string_view(api) == "cuda" ? GpuApi::kCuda : GpuApi::kOpenCl);
+}
+
+inline Result<std::unique_ptr<GpuDevice>> OpenGpuForTest() {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<ListedGpu> found, FindGpus());
+  std::string why = "no device opens";
+  for (const ListedGpu& gpu : found) {
+    if (!IsForTest(gpu)) continue;
+    auto opened = OpenGpu(gpu.ways.front());
+    if (opened.ok()) return opened;
+    why += "; " + opened.status().message();
+  }
+  return Error(Code::kNotFound, "{}", why);
+}
 
 class GpuTest : public testing::Test {
  protected:
   void SetUp() override {
-    const std::string why = WhyNoneOpens();
-    if (why.empty()) return;
-    if (std::getenv("TROUPE_EXPECT_GPU") != nullptr) FAIL() << why << " (TROUPE_EXPECT_GPU)";
-    GTEST_SKIP() << why << "; pocl-opencl-icd has a device";
+    auto opened = OpenGpuForTest();
+    if (opened.ok()) {
+      device_ = std::move(opened).value();
+      return;
+    }
+    for (const char* const variable : {"TROUPE_EXPECT_GPU", "TROUPE_TEST_GPU"}) {
+      if (std::getenv(variable) != nullptr) FAIL() << opened.status().message() << ": " << variable;
+    }
+    GTEST_SKIP() << opened.status().message() << "; pocl-opencl-icd has a device";
   }
 
   GpuDevice& device() { return *device_; }
 
  private:
-  // Empty: one did.
-  std::string WhyNoneOpens() {
-    const auto infos = ListOpenClDevices();
-    if (!infos.ok()) return infos.status().message();
-    std::string why = "no device opens";
-    for (std::size_t i = 0; i < infos->size(); ++i) {
-      auto opened = OpenOpenClDevice(i);
-      if (opened.ok()) {
-        device_ = std::move(opened).value();
-        return "";
-      }
-      why += "; " + opened.status().message();
-    }
-    return why;
-  }
-
   std::unique_ptr<GpuDevice> device_;
 };
 

@@ -32,8 +32,13 @@ struct TestedGpu {
   std::unique_ptr<GpuKernels> kernels;  // after the device, which must outlive them
 };
 
-// The device at that place of ListOpenClDevices(), for weights of these types. kFailedPrecondition:
-// it computed something else than the processor does. By any other error it was not compared.
+// Each card once, whichever ways there are to it (listing.h).
+Result<std::vector<GpuInfo>> ListGpus();
+
+// The device at that place of ListGpus(), for weights of these types: by the first way to it that
+// opens, so that a driver whose CUDA is too old for our kernels may do by OpenCL.
+// kFailedPrecondition: it computed something else than the processor does. By any other error it
+// was not compared.
 Result<TestedGpu> OpenTestedGpu(std::size_t place, std::span<const TensorType> types);
 
 // What is known of a machine's devices, and how one is opened: each may be asked on any thread, and

@@ -43,7 +43,7 @@ class OpenTestedGpus : public GpuTest {};
 TEST_F(OpenTestedGpus, GivesKernelsForTheTypesThatWereAskedFor) {
   const TensorType type = TensorType::kQ5_0;
   bool opened = false;
-  for (std::size_t i = 0; i < ListOpenClDevices()->size() && !opened; ++i) {
+  for (std::size_t i = 0; i < ListGpus()->size() && !opened; ++i) {
     const auto gpu = OpenTestedGpu(i, {&type, 1});
     opened = gpu.ok() && gpu->device->info().name == device().info().name &&
              &gpu->kernels->device() == gpu->device.get();

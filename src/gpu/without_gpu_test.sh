@@ -1,12 +1,13 @@
-# What the tests return on a machine without OpenCL: skipped, or failed where a device is expected.
+# What the tests return on a machine without OpenCL and CUDA: skipped, or failed where a device is expected.
 # usage: without_gpu_test.sh GPU_TESTS
 set -u
 tests=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 : >"$folder/libOpenCL.so.1"  # found first, and no library
+: >"$folder/libcuda.so.1"
 export LD_LIBRARY_PATH="$folder"
-unset TROUPE_EXPECT_GPU
+unset TROUPE_EXPECT_GPU TROUPE_TEST_GPU
 
 expect() {
   right=$1
@@ -19,7 +20,7 @@ expect() {
   exit 1
 }
 
-some=--gtest_filter=OpenClDevices.SayWhatTheyAre
+some=--gtest_filter=GpuDevices.SayWhatTheyAre
 pure=--gtest_filter=ChooseGpus.NoneMeansNoDevice
 expect 77 "$tests" "$some"
 expect 0 "$tests" "$pure"

@@ -1,0 +1,106 @@
+// What nvcc made of the kernels: every program and kernel that is asked for, and no operation but
+// those that were written, each rounded as they say. What a driver then makes of PTX is its own,
+// and this says nothing of it.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "gpu/cuda_images.h"
+#include "gpu/kernel_source.h"
+#include "gpu/ptx_for_test.h"
+#include "testing/temp_folder.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+std::string_view PtxOf(std::string_view program) {
+  for (const CudaImage& image : CudaImages()) {
+    if (image.program == program) return image.ptx;
+  }
+  return "";
+}
+
+std::string Compiled(const std::string& program, const std::string& options) {
+  const TempFolder folder;
+  const std::string ptx = folder.PathOf("made.ptx");
+  const std::string command = std::string(std::getenv("TROUPE_NVCC")) + " " + options +
+                              " -ptx -o " + ptx + " " + std::getenv("TROUPE_CUDA_PROGRAMS") + "/" +
+                              program + ".cu 2>/dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  std::ostringstream text;
+  text << std::ifstream(ptx).rdbuf();
+  return text.str();
+}
+
+TEST(CudaImages, AreThereForEveryProgramWithEveryKernel) {
+  std::set<std::string_view> programs;
+  for (const GpuProgram& program : AllPrograms(kCudaNamesText)) {
+    programs.insert(program.source.name);
+    for (const std::string_view kernel : program.kernels) {
+      EXPECT_THAT(EntriesOf(PtxOf(program.source.name)), testing::Contains(std::string(kernel)))
+          << program.source.name;
+    }
+  }
+  EXPECT_EQ(programs.size(), AllTensorTypes().size() + 2) << "each type, common, buddies";
+  EXPECT_EQ(CudaImages().size(), programs.size()) << "and no other";
+}
+
+TEST(CudaImages, RoundEachOperationAsItIsWrittenAndContractNone) {
+  for (const CudaImage& image : CudaImages()) {
+    EXPECT_THAT(RoundedOtherwise(image.ptx), IsEmpty()) << image.program;
+  }
+}
+
+TEST(CudaImages, HaveTheFusedOperationsThatAreWrittenAndNoneElsewhere) {
+  EXPECT_THAT(PtxOf("Q4_K"), HasSubstr("fma.rn.f32"));
+  EXPECT_THAT(PtxOf("F32"), HasSubstr("fma.rn.f32"));
+  EXPECT_THAT(PtxOf("common"), HasSubstr("fma.rn.f32"));
+  EXPECT_THAT(PtxOf("buddies"), Not(HasSubstr("fma."))) << "its doubles are all apart";
+}
+
+TEST(CudaImages, MultiplyFourCodesAtATime) {
+  for (const TensorTypeInfo& info : AllTensorTypes()) {
+    if (info.block_elems > 1) EXPECT_THAT(PtxOf(info.name), HasSubstr("dp4a.u32.s32")) << info.name;
+  }
+}
+
+// What the checks above are worth: the same source by other options is found out.
+TEST(CudaImages, OfACompilerThatMayContractOrApproximateAreFoundOut) {
+  if (std::getenv("TROUPE_NVCC") == nullptr) GTEST_SKIP() << "ctest says where nvcc is";
+  EXPECT_THAT(RoundedOtherwise(Compiled("common", "-arch=compute_75 -fmad=false")), IsEmpty());
+  EXPECT_THAT(RoundedOtherwise(Compiled("common", "-arch=compute_75 -fmad=true")), Not(IsEmpty()));
+  EXPECT_THAT(RoundedOtherwise(Compiled("buddies", "-arch=compute_75 -fmad=true")), Not(IsEmpty()));
+  EXPECT_THAT(RoundedOtherwise(Compiled("common", "-arch=compute_75 -fmad=false -ftz=true")),
+              Not(IsEmpty()));
+  EXPECT_THAT(RoundedOtherwise(Compiled("common", "-arch=compute_75 -fmad=false -prec-div=false")),
+              Not(IsEmpty()));
+}
+
+TEST(RoundedOtherwise, NamesEachLineThatMayRoundOtherwise) {
+  EXPECT_THAT(RoundedOtherwise("\tmul.rn.f32 %f1, %f2, %f3;\n\tadd.rn.f64 %fd1, %fd2, %fd3;\n"
+                               "\tmul.wide.u32 %rd1, %r1, 4;\n\tadd.s64 %rd1, %rd2, %rd3;\n"
+                               "\tmad.lo.s32 %r1, %r2, %r3, %r4;\n\tdiv.rn.f32 %f1, %f2, %f3;\n"),
+              IsEmpty());
+  for (const char* const line :
+       {"mul.f32 %f1, %f2, %f3;", "add.f64 %fd1, %fd2, %fd3;", "sub.f32 %f1, %f2, %f3;",
+        "fma.rn.f32 %f1, %f2, %f3, %f4;", "@%p1 fma.rn.f64 %fd1, %fd2, %fd3, %fd4;",
+        "mul.rn.ftz.f32 %f1, %f2, %f3;", "div.full.f32 %f1, %f2, %f3;",
+        "div.approx.f32 %f1, %f2, %f3;", "mad.f32 %f1, %f2, %f3, %f4;",
+        "ex2.approx.f32 %f1, %f2;"}) {
+    EXPECT_THAT(RoundedOtherwise(line), testing::ElementsAre(line));
+  }
+  EXPECT_THAT(RoundedOtherwise("\t// begin inline asm\n\tfma.rn.f32 %f1, %f2, %f3, %f4;\n"
+                               "\t// end inline asm\n"),
+              IsEmpty());
+}
+
+}  // namespace
+}  // namespace troupe
