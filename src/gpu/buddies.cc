@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <string_view>
 
 #include "base/check.h"
 #include "gpu/device_copies.h"
@@ -22,8 +21,7 @@ Result<GpuBuddies> GpuBuddies::Create(GpuDevice& device) {
                  device.info().name);
   }
   GpuBuddies buddies(device);
-  constexpr std::string_view kName[] = {"AnswerByBuddies"};
-  TROUPE_ASSIGN_OR_RETURN(auto kernels, device.Build(BuddySource(), kName));
+  TROUPE_ASSIGN_OR_RETURN(auto kernels, device.Build(BuddySource(), kBuddyKernels));
   buddies.kernel_ = std::move(kernels[0]);
   constexpr Counts kNone = {};
   TROUPE_ASSIGN_OR_RETURN(buddies.counts_, BufferWith(device, std::as_bytes(std::span(kNone))));

@@ -13,4 +13,7 @@ struct CudaImage {
 };
 std::span<const CudaImage> CudaImages();
 
+// The least compute capability of a card that they run on: 75 is 7.5.
+extern const int kCudaCapability;
+
 }  // namespace troupe

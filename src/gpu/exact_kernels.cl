@@ -5,7 +5,7 @@
 //
 // One program has the kernel under PRODUCT_BLOCKS or PRODUCT_NUMBERS for one type of weights, whose
 // constants kernel_source.cc defines before this text; another has those that know no type. The
-// other words in capitals are names_opencl.cl's.
+// other words in capitals are a language's: names_opencl.cl has those of OpenCL C.
 
 #define LANES 16u  // rows of a panel
 #define GROUP_COLS 32u
@@ -28,13 +28,16 @@ DEVICE float HalfToFloat(ushort h) {
 
 #ifdef PRODUCT_BLOCKS
 
-// The sum of four unsigned codes times four signed activations.
+#ifndef DOT4
+// The sum of four unsigned codes times four signed activations, where a language has no word for it.
 DEVICE int Dot4(uint codes, uint x) {
   return (int)(codes & 255u) * (int)(signed char)(x & 255u) +
          (int)((codes >> 8) & 255u) * (int)(signed char)((x >> 8) & 255u) +
          (int)((codes >> 16) & 255u) * (int)(signed char)((x >> 16) & 255u) +
          (int)(codes >> 24) * (int)(signed char)(x >> 24);
 }
+#define DOT4(codes, x) Dot4(codes, x)
+#endif
 
 #ifdef LEVELS
 CONSTANT uchar kLevels[16] = {LEVELS};  // each with OFFSET added, so that it is unsigned
@@ -262,7 +265,7 @@ void Product(GLOBAL const uchar* weights, ulong weights_at, uint rows, uint cols
         for (uint run = 0; run < RUNS; ++run) {
           int dot = 0;
           for (uint chunk = run * (8 / RUNS); chunk < (run + 1) * (8 / RUNS); ++chunk) {
-            dot += Dot4(codes[chunk], of_x[X_CODES + chunk]);
+            dot += DOT4(codes[chunk], of_x[X_CODES + chunk]);
           }
           dot -= OFFSET * (int)of_x[RUNS == 1 ? X_SUM : X_HALF_SUMS + run];
           term = run == 0 ? (float)dot * scales[0] : FMA((float)dot, scales[run], term);

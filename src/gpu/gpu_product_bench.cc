@@ -10,7 +10,6 @@
 
 #include "base/rng.h"
 #include "gpu/device_copies.h"
-#include "gpu/opencl.h"
 #include "gpu/usable_gpu.h"
 #include "quant/activations.h"
 #include "quant/panel.h"
@@ -22,7 +21,7 @@ namespace {
 constexpr std::size_t kBeyondCaches = std::size_t{96} << 20;
 
 Result<TestedGpu> FirstGpu(TensorType type) {
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<GpuInfo> infos, ListOpenClDevices());
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<GpuInfo> infos, ListGpus());
   TROUPE_ASSIGN_OR_RETURN(const std::vector<std::size_t> cards, ChooseGpus(infos, "auto"));
   return OpenTestedGpu(cards.empty() ? 0 : cards.front(), {&type, 1});
 }

@@ -36,7 +36,9 @@ void DefineBook(std::string& text) {
     DefineWord(text, name, fmt::format("{}", value));
   };
   std::string words;
-  for (const std::int32_t word : kWideBook<Block>.words) words += fmt::format("{}, ", word);
+  for (const std::int32_t word : kWideBook<Block>.words) {
+    words += fmt::format("{}u, ", static_cast<std::uint32_t>(word));
+  }
   DefineWord(text, "BOOK", words);
   number("BOOK_WORDS", Places::kWords);
   number("DIGIT_BITS", Block::kDigitBits);
@@ -91,15 +93,16 @@ void DefineDoubles(std::string& text, std::string_view name,
   DefineCount(text, fmt::format("{}_COUNT", name), kCount);
 }
 
-std::string Complete(std::string constants, std::string_view kernels = kExactKernelsText) {
-  constants += kOpenClNamesText;
+std::string Complete(std::string constants, std::string_view names,
+                     std::string_view kernels = kExactKernelsText) {
+  constants += names;
   constants += kernels;
   return constants;
 }
 
 }  // namespace
 
-GpuSource ProductSource(TensorType type) {
+GpuSource ProductSource(TensorType type, std::string_view names) {
   std::string text;
   DefineCount(text, "TILE", kGpuTile);
   DefineCount(text, "SLICES", kGpuSlices);
@@ -110,10 +113,10 @@ GpuSource ProductSource(TensorType type) {
     DefineWord(text, fmt::format("NUMBERS_{}", Name(type)), "1");
     DefineCount(text, "NUMBER_BYTES", RowBytes(type, 1).count());
   }
-  return {.name = std::string(Name(type)), .text = Complete(std::move(text))};
+  return {.name = std::string(Name(type)), .text = Complete(std::move(text), names)};
 }
 
-GpuSource CommonSource() {
+GpuSource CommonSource(std::string_view names) {
   using C = ExpConstants;
   std::string text;
   DefineCount(text, "GROUP_ITEMS", kGpuGroupItems);
@@ -136,10 +139,10 @@ GpuSource CommonSource() {
   DefineCount(text, "FORM_GELU", static_cast<std::size_t>(GateForm::kGelu));
   DefineCount(text, "FORM_RELU", static_cast<std::size_t>(GateForm::kRelu));
   DefineCount(text, "FORM_SQUARED_RELU", static_cast<std::size_t>(GateForm::kSquaredRelu));
-  return {.name = "common", .text = Complete(std::move(text))};
+  return {.name = "common", .text = Complete(std::move(text), names)};
 }
 
-GpuSource BuddySource() {
+GpuSource BuddySource(std::string_view names) {
   using E = ExactExpNumbers;
   using L = ExactLogNumbers;
   std::string text;
@@ -165,7 +168,16 @@ GpuSource BuddySource() {
   count("NO_LIST", GpuBuddyCount::kNoList);
   count("NONE_RESIDENT", GpuBuddyCount::kNoneResident);
   count("SUBSTITUTED", GpuBuddyCount::kSubstituted);
-  return {.name = "buddies", .text = Complete(std::move(text), kBuddiesText)};
+  return {.name = "buddies", .text = Complete(std::move(text), names, kBuddiesText)};
+}
+
+std::vector<GpuProgram> AllPrograms(std::string_view names) {
+  std::vector<GpuProgram> programs = {{CommonSource(names), kCommonKernels},
+                                      {BuddySource(names), kBuddyKernels}};
+  for (const TensorTypeInfo& info : AllTensorTypes()) {
+    programs.push_back({ProductSource(info.type, names), kProductKernels});
+  }
+  return programs;
 }
 
 }  // namespace troupe

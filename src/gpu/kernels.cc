@@ -29,14 +29,12 @@ bool WantsGroups(TensorType type) {
 
 Result<GpuKernels> GpuKernels::Build(GpuDevice& device, std::span<const TensorType> types) {
   GpuKernels kernels(device);
-  constexpr std::string_view kCommon[] = {"Quantize", "Combine"};
-  TROUPE_ASSIGN_OR_RETURN(auto common, device.Build(CommonSource(), kCommon));
+  TROUPE_ASSIGN_OR_RETURN(auto common, device.Build(CommonSource(), kCommonKernels));
   kernels.quantize_ = std::move(common[0]);
   kernels.combine_ = std::move(common[1]);
-  constexpr std::string_view kProduct[] = {"Product"};
   for (const TensorType type : types) {
     if (kernels.products_.contains(type)) continue;
-    TROUPE_ASSIGN_OR_RETURN(auto product, device.Build(ProductSource(type), kProduct));
+    TROUPE_ASSIGN_OR_RETURN(auto product, device.Build(ProductSource(type), kProductKernels));
     kernels.products_[type] = std::move(product[0]);
   }
   return kernels;

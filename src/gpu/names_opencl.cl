@@ -1,5 +1,5 @@
-// The words of OpenCL C that exact_kernels.cl uses, under names of our own: another language that
-// compiles the kernels brings a file like this one. kernel_source.cc puts it before the kernels.
+// The words of OpenCL C that the kernels use, under names of our own; names_cuda.cuh has those of
+// another language. kernel_source.cc puts them before the kernels.
 #pragma OPENCL FP_CONTRACT OFF
 
 #define KERNEL __kernel

@@ -310,6 +310,24 @@ std::string NameOf(const OpenClApi& api, cl_platform_id platform) {
   });
 }
 
+// Of extensions that not all headers have: cl_khr_pci_bus_info, and what NVIDIA had before it.
+constexpr cl_device_info kBusInfo = 0x410F, kNvBus = 0x4008, kNvSlot = 0x4009, kNvDomain = 0x400A;
+
+std::string BusPlaceOf(const OpenClApi& api, cl_device_id id) {
+  struct Place {
+    cl_uint domain, bus, device, function;
+  };
+  auto place = PropertyOf<Place>(api, id, kBusInfo);
+  if (place.bus == 0 && place.device == 0) {
+    const auto slot = PropertyOf<cl_uint>(api, id, kNvSlot);
+    place = {PropertyOf<cl_uint>(api, id, kNvDomain), PropertyOf<cl_uint>(api, id, kNvBus),
+             slot >> 3, slot & 7};
+  }
+  if (place.bus == 0 && place.device == 0) return "";
+  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", place.domain, place.bus, place.device,
+                     place.function);
+}
+
 // None where the driver gives an error: some do in place of none.
 std::vector<cl_device_id> DevicesOf(const OpenClApi& api, cl_platform_id platform) {
   cl_uint count = 0;
@@ -340,6 +358,7 @@ FoundDevice Describe(const OpenClApi& api, cl_platform_id platform, cl_device_id
   found.info.has_doubles = (doubles & kNeededDoubles) == kNeededDoubles;
   found.info.is_processor =
       (PropertyOf<cl_device_type>(api, id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
+  found.info.bus_place = BusPlaceOf(api, id);
   return found;
 }
 

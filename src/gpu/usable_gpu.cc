@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "gpu/opencl.h"
+#include "gpu/listing.h"
 #include "gpu/self_test.h"
 
 namespace troupe {
@@ -34,6 +34,15 @@ bool HasDeviceFile() {
   return false;
 }
 
+Result<TestedGpu> OpenBy(const GpuWay& way, std::span<const TensorType> types) {
+  TestedGpu gpu;
+  TROUPE_ASSIGN_OR_RETURN(gpu.device, OpenGpu(way));
+  TROUPE_ASSIGN_OR_RETURN(GpuKernels kernels, GpuKernels::Build(*gpu.device, types));
+  gpu.kernels = std::make_unique<GpuKernels>(std::move(kernels));
+  TROUPE_RETURN_IF_ERROR(TestGpu(*gpu.kernels, types));
+  return gpu;
+}
+
 }  // namespace
 
 Result<std::vector<std::size_t>> ChooseGpus(std::span<const GpuInfo> infos,
@@ -53,17 +62,30 @@ Result<std::vector<std::size_t>> ChooseGpus(std::span<const GpuInfo> infos,
                there.empty() ? "none" : there);
 }
 
+Result<std::vector<GpuInfo>> ListGpus() {
+  TROUPE_ASSIGN_OR_RETURN(std::vector<ListedGpu> found, FindGpus());
+  std::vector<GpuInfo> infos;
+  for (ListedGpu& gpu : found) infos.push_back(std::move(gpu.info));
+  return infos;
+}
+
 Result<TestedGpu> OpenTestedGpu(std::size_t place, std::span<const TensorType> types) {
-  TestedGpu gpu;
-  TROUPE_ASSIGN_OR_RETURN(gpu.device, OpenOpenClDevice(place));
-  TROUPE_ASSIGN_OR_RETURN(GpuKernels kernels, GpuKernels::Build(*gpu.device, types));
-  gpu.kernels = std::make_unique<GpuKernels>(std::move(kernels));
-  TROUPE_RETURN_IF_ERROR(TestGpu(*gpu.kernels, types));
-  return gpu;
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<ListedGpu> found, FindGpus());
+  if (place >= found.size()) {
+    return Error(Code::kNotFound, "no device {}: there are {}", place, found.size());
+  }
+  Status why;
+  for (const GpuWay& way : found[place].ways) {
+    Result<TestedGpu> gpu = OpenBy(way, types);
+    if (gpu.ok()) return gpu;
+    if (why.ok()) why = gpu.status();
+    if (gpu.status().code() == Code::kFailedPrecondition) break;  // the card is not to be trusted
+  }
+  return why;
 }
 
 GpuDrivers DriversOfThisMachine() {
-  return {.may_have_card = HasDeviceFile, .list = ListOpenClDevices, .open = OpenTestedGpu};
+  return {.may_have_card = HasDeviceFile, .list = ListGpus, .open = OpenTestedGpu};
 }
 
 }  // namespace troupe

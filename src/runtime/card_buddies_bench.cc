@@ -4,12 +4,12 @@
 // names. A launch is waited for every round.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "gpu/device_copies.h"
-#include "gpu/opencl.h"
-#include "gpu/usable_gpu.h"
+#include "gpu/listing.h"
 #include "runtime/card_buddies_for_test.h"
 
 namespace troupe {
@@ -37,9 +37,10 @@ struct BuddiesCase {
 };
 
 Result<std::unique_ptr<GpuDevice>> FirstDevice() {
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<GpuInfo> infos, ListOpenClDevices());
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<std::size_t> cards, ChooseGpus(infos, "auto"));
-  return OpenOpenClDevice(cards.empty() ? 0 : cards.front());
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<ListedGpu> found, FindGpus());
+  const auto card =
+      std::ranges::find(found, false, [](const ListedGpu& gpu) { return gpu.info.is_processor; });
+  return OpenGpu((card == found.end() ? found.front() : *card).ways.front());
 }
 
 void BM_BuddiesByPolicy(benchmark::State& state) {

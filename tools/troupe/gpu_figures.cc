@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "gpu/driver_call.h"
-#include "gpu/opencl.h"
 #include "gpu/usable_gpu.h"
 
 namespace troupe {
@@ -24,7 +23,7 @@ std::vector<TensorType> TypesIn(std::span<const GpuExpertShape> shapes) {
 }
 
 Result<std::vector<GpuInfo>> ListDevices() {
-  return CallWithin(kLongestGpuListing, "which devices there are", ListOpenClDevices);
+  return CallWithin(kLongestGpuListing, "which devices there are", ListGpus);
 }
 
 Status Measure(std::size_t place, std::span<const GpuExpertShape> shapes, GpuFigures& figures) {
