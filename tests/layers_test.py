@@ -14,6 +14,7 @@ import sys
 OWNERS = {
     "boost/": {"http"},
     "CL/": {"gpu"},
+    "cuda.h": {"gpu"},
     "Eigen/": {"expert_gate", "lab"},
     "grpc": {"cluster_etcd", "cluster_grpc", "cluster_transport"},
     "hwy/": {"kernels"},

@@ -8,7 +8,7 @@
 // every expert prefers slots in the same order, there is one outcome that no slot and expert would
 // rather change, and it is the policy's (docs/design/gpu.md has the argument).
 //
-// The words in capitals are kernel_source.cc's and those of a language, as names_opencl.cl has them.
+// The words in capitals are kernel_source.cc's, and a language's: names_opencl.cl has OpenCL C's.
 
 #define FREE 0xffffffffu   // no slot claims the expert
 #define CHOSEN 0u          // the router gave it to the token: nobody may claim it

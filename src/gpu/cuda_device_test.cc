@@ -11,6 +11,7 @@
 #include "gpu/driver_call_for_test.h"
 #include "gpu/fake_cuda_for_test.h"
 #include "gpu/kernel_source.h"
+#include "gpu/listing.h"
 #include "gpu/usable_gpu.h"
 #include "gpu/worker.h"
 #include "quant/panel.h"
@@ -85,6 +86,12 @@ TEST_F(CudaDevices, SayWhatTheyAre) {
   EXPECT_FALSE(infos[0].shares_memory);
   fake_->devices = 3;
   EXPECT_EQ(ListCudaDevices()->size(), 3u);
+}
+
+TEST_F(CudaDevices, AreListedBeforeWhatOpenClHasBeside) {
+  const auto found = FindGpus().value();
+  EXPECT_EQ(found.front().ways, std::vector<GpuWay>({{GpuApi::kCuda, 0}}));
+  for (std::size_t i = 1; i < found.size(); ++i) EXPECT_EQ(found[i].info.api, GpuApi::kOpenCl);
 }
 
 TEST_F(CudaDevices, APlaceThatTheListLacksIsNotFound) {
@@ -193,7 +200,7 @@ TEST_F(CudaDevices, ALostCardFailsWhatItWasAtAndAllThatFollows) {
   const auto buffer = device->Allocate(1_KiB).value();
   const std::vector<std::byte> bytes(1024);
   fake_->work_left = 1;
-  fake_->copies_take_us = 5'000;  // all are handed in before one is begun
+  fake_->copies_take_us = 300'000;  // all are handed in before the second one is begun
   std::vector<GpuEventPtr> events;
   for (int i = 0; i < 3; ++i) {
     events.push_back(device->CopyIn(GpuLane::kCompute, bytes, *buffer, Bytes(0), {}).value());

@@ -29,7 +29,7 @@ DEVICE float HalfToFloat(ushort h) {
 #ifdef PRODUCT_BLOCKS
 
 #ifndef DOT4
-// The sum of four unsigned codes times four signed activations, where a language has no word for it.
+// The sum of four unsigned codes times four signed activations, where a language lacks a word.
 DEVICE int Dot4(uint codes, uint x) {
   return (int)(codes & 255u) * (int)(signed char)(x & 255u) +
          (int)((codes >> 8) & 255u) * (int)(signed char)((x >> 8) & 255u) +

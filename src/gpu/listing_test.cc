@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "gpu/fake_cuda_for_test.h"
-
 namespace troupe {
 namespace {
 
@@ -84,15 +82,6 @@ TEST(FindGpus, GivesAtLeastOneOrSaysWhyOfBothKindsOfDrivers) {
   EXPECT_EQ(found.status().code(), Code::kNotFound);
   EXPECT_NE(found.status().message().find("no OpenCL"), std::string::npos);
   EXPECT_NE(found.status().message().find("no CUDA"), std::string::npos);
-}
-
-TEST(FindGpus, HasCudasCardsBeforeOpenCls) {
-  if (FindFakeCuda() == nullptr) GTEST_SKIP() << "gpu_on_fake_cuda_test has the driver";
-  const auto found = FindGpus().value();
-  EXPECT_EQ(found.front().ways.front(), ByCuda(0));
-  for (const ListedGpu& gpu : found) {
-    if (gpu.info.api == GpuApi::kOpenCl) EXPECT_EQ(gpu.ways.size(), 1u);
-  }
 }
 
 }  // namespace

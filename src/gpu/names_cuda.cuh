@@ -25,7 +25,7 @@ typedef unsigned long ulong;
 #define DOUBLE_OF(bits) __longlong_as_double((long long)(bits))
 #define BITS_OF_DOUBLE(number) ((ulong)__double_as_longlong(number))
 
-// In assembly, so that PTX tells the ones that were written from any that a compiler has contracted.
+// In assembly, so that PTX tells those that were written from any that a compiler has contracted.
 static __device__ float FusedMultiplyAdd(float a, float b, float c) {
   float sum;
   asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(sum) : "f"(a), "f"(b), "f"(c));

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "gpu/listing.h"
+#include "base/log.h"
 #include "gpu/self_test.h"
 
 namespace troupe {
@@ -33,6 +33,8 @@ bool HasDeviceFile() {
   }
   return false;
 }
+
+std::string_view NameOf(GpuApi api) { return api == GpuApi::kCuda ? "CUDA" : "OpenCL"; }
 
 Result<TestedGpu> OpenBy(const GpuWay& way, std::span<const TensorType> types) {
   TestedGpu gpu;
@@ -69,19 +71,29 @@ Result<std::vector<GpuInfo>> ListGpus() {
   return infos;
 }
 
+Result<TestedGpu> OpenByFirst(std::span<const GpuWay> ways,
+                              const std::function<Result<TestedGpu>(const GpuWay&)>& open) {
+  Status why;
+  for (const GpuWay& way : ways) {
+    Result<TestedGpu> gpu = open(way);
+    if (gpu.ok()) {
+      if (!why.ok()) {
+        LogWarning("a card is reached through {}: {}", NameOf(way.api), why.message());
+      }
+      return gpu;
+    }
+    if (why.ok()) why = gpu.status();
+    if (gpu.status().code() == Code::kFailedPrecondition) break;
+  }
+  return why;
+}
+
 Result<TestedGpu> OpenTestedGpu(std::size_t place, std::span<const TensorType> types) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<ListedGpu> found, FindGpus());
   if (place >= found.size()) {
     return Error(Code::kNotFound, "no device {}: there are {}", place, found.size());
   }
-  Status why;
-  for (const GpuWay& way : found[place].ways) {
-    Result<TestedGpu> gpu = OpenBy(way, types);
-    if (gpu.ok()) return gpu;
-    if (why.ok()) why = gpu.status();
-    if (gpu.status().code() == Code::kFailedPrecondition) break;  // the card is not to be trusted
-  }
-  return why;
+  return OpenByFirst(found[place].ways, [types](const GpuWay& way) { return OpenBy(way, types); });
 }
 
 GpuDrivers DriversOfThisMachine() {

@@ -13,6 +13,7 @@
 #include "base/tensor_type.h"
 #include "gpu/device.h"
 #include "gpu/kernels.h"
+#include "gpu/listing.h"
 
 namespace troupe {
 
@@ -35,10 +36,14 @@ struct TestedGpu {
 // Each card once, whichever ways there are to it (listing.h).
 Result<std::vector<GpuInfo>> ListGpus();
 
-// The device at that place of ListGpus(), for weights of these types: by the first way to it that
-// opens, so that a driver whose CUDA is too old for our kernels may do by OpenCL.
-// kFailedPrecondition: it computed something else than the processor does. By any other error it
-// was not compared.
+// By the first of some ways to a card that `open` opens, so that a driver whose CUDA is too old for
+// our kernels may do by OpenCL: a warning says so. A card that computed something else is not tried
+// by another way. Where none opens it, why the first one does not.
+Result<TestedGpu> OpenByFirst(std::span<const GpuWay> ways,
+                              const std::function<Result<TestedGpu>(const GpuWay&)>& open);
+
+// The device at that place of ListGpus(), for weights of these types. kFailedPrecondition: it
+// computed something else than the processor does. By any other error it was not compared.
 Result<TestedGpu> OpenTestedGpu(std::size_t place, std::span<const TensorType> types);
 
 // What is known of a machine's devices, and how one is opened: each may be asked on any thread, and

@@ -1,5 +1,6 @@
 #include "gpu/usable_gpu.h"
 
+#include "base/log.h"
 #include "gpu/gpu_for_test.h"
 
 namespace troupe {
@@ -36,6 +37,41 @@ TEST(ChooseGpus, ANameThatNoDeviceHasIsAnErrorThatNamesThem) {
             "no device is called 'Arc'; there is 'NVIDIA GeForce RTX 3060', 'pthread-cpu', "
             "'gfx1100'");
   EXPECT_EQ(ChooseGpus({}, "Arc").status().message(), "no device is called 'Arc'; there is none");
+}
+
+constexpr GpuWay kBothWays[] = {{GpuApi::kCuda, 1}, {GpuApi::kOpenCl, 4}};
+
+TEST(OpenByFirst, TriesTheNextWayWhereTheFirstDoesNotOpenAndSaysSo) {
+  std::vector<std::string> warnings;
+  SetWarningSink([&](std::string_view line) { warnings.emplace_back(line); });
+  std::vector<GpuWay> tried;
+  const auto gpu = OpenByFirst(kBothWays, [&](const GpuWay& way) -> Result<TestedGpu> {
+    tried.push_back(way);
+    if (way.api == GpuApi::kCuda) return Error(Code::kUnimplemented, "its CUDA is too old");
+    return TestedGpu();
+  });
+  SetWarningSink({});
+  EXPECT_TRUE(gpu.ok());
+  EXPECT_EQ(tried, std::vector<GpuWay>(std::begin(kBothWays), std::end(kBothWays)));
+  EXPECT_EQ(warnings,
+            std::vector<std::string>{"a card is reached through OpenCL: its CUDA is too old"});
+}
+
+TEST(OpenByFirst, SaysWhyTheFirstWayDoesNotOpenWhereNoneDoes) {
+  const auto gpu = OpenByFirst(kBothWays, [](const GpuWay& way) -> Result<TestedGpu> {
+    return Error(Code::kUnavailable, "way to {}", way.place);
+  });
+  EXPECT_EQ(gpu.status().message(), "way to 1");
+}
+
+TEST(OpenByFirst, TriesACardThatComputesSomethingElseNoOtherWay) {
+  int tried = 0;
+  const auto gpu = OpenByFirst(kBothWays, [&](const GpuWay&) -> Result<TestedGpu> {
+    ++tried;
+    return Error(Code::kFailedPrecondition, "one bit differs");
+  });
+  EXPECT_EQ(gpu.status().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(tried, 1);
 }
 
 class OpenTestedGpus : public GpuTest {};

@@ -296,6 +296,8 @@ CUresult cuMemFree(CUdeviceptr address) {
 CUresult cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
   CUcontext context = nullptr;
   RETURN_IF_ERROR(SoundFakeContext(context));
+  constexpr std::size_t kMost = std::size_t{1} << 40;  // beyond which sanitizers end the program
+  if (bytes > kMost) return CUDA_ERROR_OUT_OF_MEMORY;
   *memory = std::malloc(bytes);
   if (*memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   ++TheFakeCuda().host_buffers;
