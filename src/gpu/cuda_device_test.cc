@@ -2,8 +2,7 @@
 // that only a driver of ours has (tests/fake_cuda). No card is used.
 #include <gmock/gmock.h>
 
-#include <cstring>
-#include <functional>
+#include <algorithm>
 #include <thread>
 
 #include "gpu/cuda.h"

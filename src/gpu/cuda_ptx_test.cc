@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -41,7 +40,7 @@ std::string Compiled(const std::string& program, const std::string& options) {
 }
 
 TEST(CudaImages, AreThereForEveryProgramWithEveryKernel) {
-  std::set<std::string_view> programs;
+  std::set<std::string> programs;
   for (const GpuProgram& program : AllPrograms(kCudaNamesText)) {
     programs.insert(program.source.name);
     for (const std::string_view kernel : program.kernels) {

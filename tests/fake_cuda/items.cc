@@ -6,6 +6,8 @@
 extern "C" void troupe_switch_stacks(void** from, void* to);
 asm(R"(
 .pushsection .text
+.globl troupe_switch_stacks
+.hidden troupe_switch_stacks
 .type troupe_switch_stacks, @function
 troupe_switch_stacks:
   pushq %rbp

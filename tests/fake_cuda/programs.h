@@ -50,8 +50,8 @@ struct FakeCall<void (*)(T...)> {
 
 template <auto kKernel>
 FakeKernel KernelOf() {
-  using Call = FakeCall<decltype(kKernel)>;
-  return {.parameters = Call::Parameters(), .call = &Call::template Call<kKernel>};
+  using Caller = FakeCall<decltype(kKernel)>;
+  return {.parameters = Caller::Parameters(), .call = &Caller::template Call<kKernel>};
 }
 
 // Makes kernels known for as long as the library is loaded.
