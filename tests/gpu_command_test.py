@@ -75,6 +75,13 @@ class GpuCommand(unittest.TestCase):
             self.assertLessEqual(told["card_vram_bytes"], 64 << 20)
             self.assertEqual(told["card_failures"], 0)
 
+    def test_probe_lists_a_card_of_cuda_first_and_once(self):
+        if os.environ.get("TROUPE_TEST_GPU") != "cuda":
+            self.skipTest("gpu_command_on_fake_cuda_test has one")
+        cards = json.loads(self.call("probe", "--json", "-").stdout)["cards"]
+        self.assertEqual((cards[0]["name"], cards[0]["platform"], cards[0]["same_bytes"]), (self.device, "CUDA", True))
+        self.assertEqual([card["name"] for card in cards].count(self.device), 1)
+
     def test_explains_what_the_card_holds(self):
         self.needs_device()
         for length in LENGTHS:
