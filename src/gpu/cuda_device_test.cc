@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 
 #include "gpu/cuda.h"
@@ -21,7 +22,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr TensorType kCudaType = TensorType::kQ8_0;
-constexpr Nanos kUntilHung = 100'000'000;
+constexpr Nanos kUntilHung = 100'000'000, kLongEnough = 60'000'000'000;
 
 class CudaDevices : public testing::Test {
  protected:
@@ -36,7 +37,7 @@ class CudaDevices : public testing::Test {
     fake_->memory = (2_GiB).count();
     fake_->taken = 0;
     fake_->init_error = fake_->compiling_error = fake_->copies_take_us = 0;
-    fake_->init_hangs = fake_->compiling_hangs = fake_->records_fail = false;
+    fake_->init_hangs = fake_->compiling_hangs = fake_->work_hangs = fake_->records_fail = false;
     fake_->work_left = -1;
     WaitForDriverCalls();
     EXPECT_EQ(fake_->buffers + fake_->host_buffers + fake_->modules + fake_->events +
@@ -47,7 +48,8 @@ class CudaDevices : public testing::Test {
 
   static std::unique_ptr<GpuDevice> Open() { return OpenCudaDevice(0).value(); }
   // Of 96 hidden rows at a width of 64.
-  static Result<std::unique_ptr<GpuWorker>> MakeWorker(std::uint32_t slots) {
+  static Result<std::unique_ptr<GpuWorker>> MakeWorker(std::uint32_t slots,
+                                                       Nanos longest = kLongEnough) {
     TestedGpu gpu{.device = Open()};
     gpu.kernels =
         std::make_unique<GpuKernels>(GpuKernels::Build(*gpu.device, {&kCudaType, 1}).value());
@@ -56,7 +58,7 @@ class CudaDevices : public testing::Test {
                               .answers = 4,
                               .slots = slots,
                               .slot = SlotBytes()},
-                             60'000'000'000);
+                             longest);
   }
   static Bytes SlotBytes() {
     return Bytes(2 * PanelBytes(kCudaType, 96, 64) + PanelBytes(kCudaType, 64, 96));
@@ -227,6 +229,21 @@ TEST_F(CudaDevices, AWorkerOfALostCardSaysSoAndIsAskedNothingMore) {
   }
 }
 
+TEST_F(CudaDevices, AWorkerOfACardThatHangsIsGivenUpAndItsMemoryStaysTheCards) {
+  auto worker = MakeWorker(2, kUntilHung).value();
+  worker->SetRows(1);
+  fake_->work_hangs = true;
+  const auto job = worker->Begin({AskOfSlot(0)});
+  EXPECT_EQ(worker->Wait(job).code(), Code::kDeadlineExceeded);
+  worker.reset();
+  EXPECT_GT(fake_->host_buffers, 0) << "the card may still write there";
+  fake_->work_hangs = false;
+  for (int i = 0; i < 60'000 && fake_->contexts > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(fake_->contexts, 0) << "its thread came back, and gave all of it back";
+}
+
 TEST_F(CudaDevices, AreThereAgainWhereALostOneWasLetGo) {
   fake_->work_left = 0;
   const std::vector<std::byte> bytes(10);
@@ -241,7 +258,7 @@ TEST_F(CudaDevices, OfADriverThatHangsWhileItStartsAreNotWaitedForLonger) {
   EXPECT_EQ(infos.status().code(), Code::kDeadlineExceeded);
   fake_->init_hangs = false;
   WaitForDriverCalls();
-  EXPECT_TRUE(CallWithin(60'000'000'000, "which devices there are", ListCudaDevices).ok());
+  EXPECT_TRUE(CallWithin(kLongEnough, "which devices there are", ListCudaDevices).ok());
 }
 
 TEST_F(CudaDevices, OfADriverThatHangsWhileItCompilesAreNotWaitedForLonger) {

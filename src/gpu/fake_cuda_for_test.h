@@ -16,7 +16,7 @@ struct FakeCuda {
   std::atomic<std::uint64_t> memory{std::uint64_t{2} << 30};
   std::atomic<std::uint64_t> taken{0};  // of it by another process
   std::atomic<int> init_error{0};       // a CUresult
-  std::atomic<bool> init_hangs{false}, compiling_hangs{false};
+  std::atomic<bool> init_hangs{false}, compiling_hangs{false}, work_hangs{false};
   // Of compiling: as a driver that is older than nvcc, a CUresult.
   std::atomic<int> compiling_error{0};
   // Pieces of work that are done before one fails and takes the device with it; negative: none

@@ -54,6 +54,7 @@ void WaitWhile(const std::atomic<bool>& hangs) {
 void AddFakeWork(CUstream stream, std::function<CUresult()> work) {
   CUctx_st& context = *stream->context;
   stream->work.Add([&context, work = std::move(work)] {
+    WaitWhile(TheFakeCuda().work_hangs);
     if (context.lost != CUDA_SUCCESS) return;
     const CUresult done = TakeWork(TheFakeCuda().work_left) ? work() : CUDA_ERROR_LAUNCH_FAILED;
     if (done != CUDA_SUCCESS) context.lost = done;
