@@ -60,7 +60,7 @@ void FakeGroup::Run(std::uint32_t items, bool last_first, const std::function<vo
   group_now = this;
   kernel_ = &kernel;
   while (stacks_.size() < items) {
-    stacks_.push_back({.memory = std::make_unique<std::byte[]>(kStackBytes)});
+    stacks_.push_back({.memory = std::make_unique_for_overwrite<std::byte[]>(kStackBytes)});
   }
   for (std::uint32_t item = 0; item < items; ++item) {
     Stack& stack = stacks_[item];
