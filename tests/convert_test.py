@@ -121,7 +121,7 @@ class Conversion(unittest.TestCase):
         self.assertFalse(any(self.path.glob("m.gguf*")))
 
     def test_ConfigurationsOfOtherModelsAreRefused(self):
-        for key, value, because in (("model_type", "llama", "model_type is 'llama', expected 'xverse'"),
+        for key, value, because in (("model_type", "llama", "model_type is 'llama', expected 'switch_transformers' or 'xverse'"),
                                     ("num_experts", None, "num_experts is None, expected a whole number"),
                                     ("moe_top_k", 0, "moe_top_k is 0"), ("hidden_act", "gelu", "hidden_act"),
                                     ("rope_scaling", {"type": "dynamic"}, "rope_scaling"),

@@ -1,6 +1,6 @@
 """A Switch Transformer as its authors describe it, plainly and slowly: every row of every matrix in double
 precision, no cache, the tensors under their published names. And tiny random ones, as folders that
-tools/convert/switch.py takes.
+tools/convert/convert takes.
 """
 import json
 import math

@@ -200,8 +200,8 @@ Result<std::optional<FoundCard>> FindCardFor(const GgufModel& file, const ModelC
     without = "the model has no experts";
   } else if (!config.moe.beside_dense && HasExpertFactors(file)) {
     without = "its experts have factors beside their matrices, which the processor applies";
-  } else if (config.form == GateForm::kRelu) {
-    without = "its experts have no gate, which a card's kernels want";
+  } else if (config.encoder) {
+    without = "an encoder-decoder has layers without experts between others";
   } else if (options.trace) {
     without = "a trace is recorded, of what memory alone does";
   } else if (!std::holds_alternative<Exact>(options.offload.lossiness) ||

@@ -235,7 +235,9 @@ TEST_P(ExpertLoaderTest, APartOfNoBytesIsNotReadAndIsThereEmpty) {
   store_->middle = 0;
   reader_->SetScript([direct = GetParam()](const ReadRequest& request) {
     // In one part that page is read with the others.
-    if (!direct) EXPECT_NE(request.offset % TestStore::kStride, 8'192u);
+    if (!direct) {
+      EXPECT_NE(request.offset % TestStore::kStride, 8'192u);
+    }
     return FakeReader::Fault::kNone;
   });
   for (std::uint32_t e = 0; e < kExperts; ++e) Request(e);

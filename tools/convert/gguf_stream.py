@@ -9,7 +9,7 @@ import sys
 
 ALIGNMENT = 32
 TYPES = {"F32": 0, "F16": 1, "BF16": 30}
-_UINT32, _INT32, _FLOAT32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
+_UINT8, _UINT32, _INT32, _FLOAT32, _BOOL, _STRING, _ARRAY = 0, 4, 5, 6, 7, 8, 9
 
 
 def _text(value):
@@ -26,17 +26,21 @@ def _value(value):
         return struct.pack("<If", _FLOAT32, value)
     if isinstance(value, str):
         return struct.pack("<I", _STRING) + _text(value)
+    if isinstance(value, bytes):
+        return struct.pack("<IIQ", _ARRAY, _UINT8, len(value)) + value
     if isinstance(value, array.array):
         kind = {"f": _FLOAT32, "i": _INT32}[value.typecode]
         little = value if sys.byteorder == "little" else array.array(value.typecode, value)
         if little is not value:
             little.byteswap()
         return struct.pack("<IIQ", _ARRAY, kind, len(value)) + little.tobytes()
+    if value and all(isinstance(each, bool) for each in value):
+        return struct.pack("<IIQ", _ARRAY, _BOOL, len(value)) + bytes(value)
     return struct.pack("<IIQ", _ARRAY, _STRING, len(value)) + b"".join(map(_text, value))
 
 
 def write(path, metadata, tensors):
-    """`metadata`: key to bool, int, float, str, array or list of str. `tensors`: [(name, type, shape with the
+    """`metadata`: key to bool, int, float, str, bytes, array, or list of str or bool. `tensors`: [(name, type, shape with the
     slowest dimension first, size in bytes, function that gives the bytes in pieces)]."""
     head, offset = b"", 0
     for name, type_, shape, size, _ in tensors:

@@ -4,6 +4,8 @@ are wanted. sentencepiece_model.proto of google/sentencepiece has their numbers.
 import dataclasses
 import struct
 
+from refused import Refused
+
 _PIECES, _NORMALIZER, _TRAINER = 1, 3, 2
 _UNIGRAM = 1
 
@@ -61,7 +63,16 @@ def _piece(data):
     return text, score, kind
 
 
-def parse(data):
+def read(path):
+    try:
+        return _parse(path.read_bytes())
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}") from None
+    except (ValueError, AttributeError, TypeError, struct.error) as error:  # of UTF-8, and of kinds of fields, too
+        raise Refused(f"{path}: no SentencePiece model: {error}") from None
+
+
+def _parse(data):
     model = Model()
     for number, value in _fields(data):
         if number == _PIECES:

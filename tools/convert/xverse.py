@@ -1,99 +1,12 @@
 """XVERSE-MoE as a GGUF of the family granitemoe, which is the same graph with other names and all of its
 scales at 1 (docs/formats/safetensors.md says how they compare).
 """
-import struct
-
 import gguf_stream
 import piece_vocabulary
 import safetensors
-from refused import Refused
+from layout import Layout
 
 _FILE_TYPES = {"F32": 0, "F16": 1, "BF16": 32}
-
-
-class _Config:
-    def __init__(self, path):
-        self.path, self._values = path, safetensors.read_json(path)
-        if not isinstance(self._values, dict):
-            raise Refused(f"{path}: no JSON object")
-
-    def refuse(self, key, expected):
-        return Refused(f"{self.path}: {key} is {self._values.get(key)!r}, expected {expected}")
-
-    def get(self, key, otherwise=None):
-        value = self._values.get(key)
-        return otherwise if value is None else value
-
-    def expect(self, key, value, otherwise):
-        if self.get(key, otherwise) != value:
-            raise self.refuse(key, repr(value))
-
-    def count(self, key, otherwise=None):
-        value = self.get(key, otherwise)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 1 << 24:
-            raise self.refuse(key, "a whole number above 0")
-        return value
-
-    def number(self, key, otherwise):
-        value = self.get(key, otherwise)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-            raise self.refuse(key, "a number above 0")
-        return float(value)
-
-
-class _Layout:
-    """The tensors of the file to come, each taken from those of the model, which are all taken in the end."""
-
-    def __init__(self, folder, tensors):
-        self._folder, self._left, self.made = folder, dict(tensors), []
-
-    def take(self, name, *shape):
-        tensor = self._left.pop(name, None)
-        if tensor is None:
-            raise Refused(f"{self._folder}: tensor '{name}' is missing")
-        if tensor.shape != shape:
-            raise Refused(f"{tensor.path}: tensor '{name}' has shape {list(tensor.shape)}, expected {list(shape)}")
-        return tensor
-
-    def matrix(self, name, source, *shape):
-        tensor = self.take(source, *shape)
-        self.made.append((name, tensor.type, shape, tensor.size, tensor.pieces))
-
-    def floats(self, name, source, *shape):
-        tensor = self.take(source, *shape)
-        size = tensor.size // safetensors.SIZES[tensor.type] * safetensors.SIZES["F32"]
-        self.made.append((name, "F32", shape, size, lambda: [as_floats(tensor.read(), tensor.type)]))
-
-    def heads(self, name, source, heads, *shape):
-        tensor = self.take(source, *shape)
-        self.made.append((name, tensor.type, shape, tensor.size, lambda: [rows_in_pairs(tensor, heads)]))
-
-    def stacked(self, name, sources, *shape):
-        tensors = [self.take(source, *shape) for source in sources]
-        for tensor in tensors:
-            if tensor.type != tensors[0].type:
-                raise Refused(f"{tensor.path}: tensor '{tensor.name}' has type {tensor.type}, and "
-                              f"'{tensors[0].name}' {tensors[0].type}")
-        size = sum(tensor.size for tensor in tensors)
-        self.made.append((name, tensors[0].type, (len(tensors), *shape), size,
-                          lambda: (piece for tensor in tensors for piece in tensor.pieces())))
-
-    def check_nothing_left(self):
-        for name, tensor in self._left.items():
-            if not name.endswith("rotary_emb.inv_freq"):  # which follows from rope_theta
-                raise Refused(f"{tensor.path}: tensor '{name}' is none that an XVERSE model with experts has")
-
-
-def as_floats(data, type_):
-    """Bytes of numbers as bytes of float32, which has them all."""
-    if type_ == "F32":
-        return data
-    if type_ == "F16":
-        count = len(data) // 2
-        return struct.pack(f"<{count}f", *struct.unpack(f"<{count}e", data))
-    floats = bytearray(2 * len(data))  # bfloat16: the upper half of one
-    floats[2::4], floats[3::4] = data[0::2], data[1::2]
-    return bytes(floats)
 
 
 def rows_in_pairs(tensor, heads):
@@ -106,7 +19,7 @@ def rows_in_pairs(tensor, heads):
 
 
 def _keys(config, name, file_type):
-    for key, value, otherwise in (("model_type", "xverse", None), ("hidden_act", "silu", "silu"),
+    for key, value, otherwise in (("hidden_act", "silu", "silu"),
                                   ("attention_bias", False, False), ("rope_scaling", None, None)):
         config.expect(key, value, otherwise)
     heads, width = config.count("num_attention_heads"), config.count("hidden_size")
@@ -141,8 +54,10 @@ def _tensors(layout, keys, tied):
     for number in range(key("block_count")):
         to, of = f"blk.{number}.", f"model.layers.{number}."
         layout.floats(f"{to}attn_norm.weight", f"{of}input_layernorm.weight", width)
-        layout.heads(f"{to}attn_q.weight", f"{of}self_attn.q_proj.weight", heads, width, width)
-        layout.heads(f"{to}attn_k.weight", f"{of}self_attn.k_proj.weight", key_heads, of_keys, width)
+        layout.made_of(f"{to}attn_q.weight", f"{of}self_attn.q_proj.weight",
+                       lambda tensor: rows_in_pairs(tensor, heads), width, width)
+        layout.made_of(f"{to}attn_k.weight", f"{of}self_attn.k_proj.weight",
+                       lambda tensor: rows_in_pairs(tensor, key_heads), of_keys, width)
         layout.matrix(f"{to}attn_v.weight", f"{of}self_attn.v_proj.weight", of_keys, width)
         layout.matrix(f"{to}attn_output.weight", f"{of}self_attn.o_proj.weight", width, width)
         layout.floats(f"{to}ffn_norm.weight", f"{of}post_attention_layernorm.weight", width)
@@ -153,7 +68,7 @@ def _tensors(layout, keys, tied):
         for part, shape in (("gate", (shared, width)), ("up", (shared, width)), ("down", (width, shared))):
             if shared is not None:
                 layout.matrix(f"{to}ffn_{part}_shexp.weight", f"{of}mlp.shared_experts.{part}_proj.weight", *shape)
-    layout.check_nothing_left()
+    layout.check_nothing_left(lambda name: name.endswith("rotary_emb.inv_freq"))  # which follows from rope_theta
 
 
 def _tokenizer(folder, config, size):
@@ -174,13 +89,12 @@ def _tokenizer(folder, config, size):
     return keys
 
 
-def convert(folder, out, name):
+def convert(folder, config, out, name):
     """Writes the model as one file; how many tensors it has."""
-    config = _Config(folder / "config.json")
     tensors = safetensors.tensors_of_folder(folder)
     embedding = tensors.get("model.embed_tokens.weight")
     keys = _keys(config, name, _FILE_TYPES[embedding.type if embedding else "F32"])
-    layout = _Layout(folder, tensors)
+    layout = Layout(folder, tensors)
     _tensors(layout, keys, config.get("tie_word_embeddings", False))
     keys.update(_tokenizer(folder, config, keys["granitemoe.vocab_size"]))
     gguf_stream.write(out, keys, layout.made)
