@@ -116,12 +116,12 @@ class GuessedAnswer {
 }  // namespace
 
 double HeadGuesses::TokensPerCheck() const {
-  double tokens = 1, odds = 1;
+  double expected = 1, odds = 1;
   for (std::size_t k = 0; k < tried.size() && tried[k] > 0; ++k) {
     odds *= static_cast<double>(right[k]) / static_cast<double>(tried[k]);
-    tokens += odds;
+    expected += odds;
   }
-  return tokens;
+  return expected;
 }
 
 Result<HeadGuesses> GuessByHead(Engine& engine, const std::vector<Tokens>& prompts,
