@@ -138,7 +138,7 @@ class Conversion(unittest.TestCase):
         name = "model.layers.1.mlp.experts.7.up_proj.weight"
         for because, tensors in ((f"tensor '{name}' is missing", {name: None}),
                                  (f"tensor '{name}' has shape [1, 2], expected [32, 128]", {name: [[1.0, 2.0]]}),
-                                 ("'model.layers.0.self_attn.q_proj.bias' is none that an XVERSE model",
+                                 ("'model.layers.0.self_attn.q_proj.bias' is none that such a model has",
                                   {"model.layers.0.self_attn.q_proj.bias": [0.0]})):
             with self.subTest(because):
                 model = copy.copy(self.model)

@@ -96,6 +96,7 @@ TEST_F(SpeculationExactness, NorDoesOneOfModelsWithStatesAndHeads) {
       {Random("tiny-nemotron_h_moe"), false}, {WithHead("tiny-glm4moe"), true},
       {WithHead("tiny-qwen2moe-head"), true}};
   const std::uint64_t seed = TestSeed(), wanted = TestCases(300) / families.size();
+  DraftedTokens by_heads;
   for (const Family& family : families) {
     SCOPED_TRACE(family.model);
     SpeculationCases cases(family.model);
@@ -125,8 +126,10 @@ TEST_F(SpeculationExactness, NorDoesOneOfModelsWithStatesAndHeads) {
     EXPECT_GT(cases.drafts().drafted - cases.drafts().accepted, wanted / 2);
     if (!family.has_head) continue;
     EXPECT_GT(cases.By(DraftSource::kHead).accepted, 0u);
-    EXPECT_GT(cases.By(DraftSource::kHead).drafted, cases.By(DraftSource::kHead).accepted);
+    by_heads.drafted += cases.By(DraftSource::kHead).drafted;
+    by_heads.accepted += cases.By(DraftSource::kHead).accepted;
   }
+  EXPECT_GT(by_heads.drafted, by_heads.accepted);  // of one model all may be right
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ class Switch(unittest.TestCase):
     def test_TheBytesDependOnNoThreadsBudgetOrInstructionSet(self):
         plain = self.bytes_of("--threads", 1)
         self.assertEqual(self.bytes_of("--threads", 3), plain)
-        for slots in (1, 3):
+        for slots in (2, 3):
             self.assertEqual(self.bytes_of("--threads", 2, "--slots", slots), plain)
         for kernels in ("scalar", "avx2", "neon"):
             if troupe_cli.kernels(BINARY, kernels) is None:
@@ -159,12 +159,14 @@ class Switch(unittest.TestCase):
             self.assertEqual(ask(0), alone[0])
 
     def test_ContainersAndQuantizedFilesRun(self):
+        model, network = self.make("to-quantize", seed=16)
         q8 = self.folder / "q8.gguf"
-        self.troupe.run("quantize", self.model, q8, "Q8_0")
+        self.troupe.run("quantize", model, q8, "Q8_0")
         self.troupe.run("pack", q8)
         record, rows = self.troupe.generate(q8, PROMPT, 4, self.folder)
         ids = DECODER + record["token_ids"][:-1]
-        wanted = self.network.logits(self.network.encode(ENCODER), ids)[len(DECODER) - 1:]
+        wanted = network.logits(network.encode(ENCODER), ids)[len(DECODER) - 1:]
+        self.assertGreater(network.closest, 0.05, "a router near a tie: take another seed")
         distance = max(np.abs(np.array(rows[i]) - wanted[i]).max() for i in range(4))
         self.assertLess(distance, 0.5 * wanted.std())
 

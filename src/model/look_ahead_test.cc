@@ -106,6 +106,12 @@ LookedAhead LookAhead(std::string_view shape, const std::function<bool(std::uint
     SomeLater source(part.weights(), at_once);
     StreamsAtEveryPlace kept(width);
     if (!plain) part.Use(source);
+    {  // Answers of other tokens lie where those of experts on their way will be.
+      KvSequence other = part.NewSequence(count);
+      const auto others = model.Tokens(count, rng);
+      EXPECT_TRUE(part.Forward({.cache = &other, .tokens = others}).ok());
+      source.forecasts.clear();
+    }
     part.transformer().set_observer(&kept);
     KvSequence sequence = part.NewSequence(count);
     const RowGroup group{.cache = &sequence, .tokens = tokens};

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "expert/cache/echo.h"
 #include "expert/cache/expert_cache.h"
-#include "expert/cache/lru.h"
 #include "expert/cache/quotas.h"
 
 namespace troupe {
@@ -16,7 +16,7 @@ ShallowCost CostOf(const RecordedRoutes& routes, std::span<const double> covered
       {.grid = routes.grid,
        .slots = slots,
        .quotas = ShallowQuotas(routes.grid, routes.first_layer, slots, spare, shallow)},
-      std::make_unique<Lru>(routes.grid));
+      std::make_unique<Echo>(routes.grid));
   ShallowCost cost{.layers = shallow};
   std::size_t at = 0;
   for (std::size_t token = 0; token < routes.tokens(); ++token) {

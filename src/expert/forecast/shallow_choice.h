@@ -32,7 +32,8 @@ struct ShallowCost {
   bool operator==(const ShallowCost&) const = default;
 };
 
-// Of a cache of `slots` with least-recently-used eviction, with L from 0 to `most`; token by token.
+// Of a cache of `slots` that evicts as an engine does unless it is told otherwise, with L from 0 to
+// `most`; token by token.
 // `covered`, a number a layer, is the share of a layer's experts that forecasts announce.
 std::vector<ShallowCost> CostsOfShallow(const RecordedRoutes& routes,
                                         std::span<const double> covered, std::uint32_t slots,
