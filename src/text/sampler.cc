@@ -204,7 +204,10 @@ float Sampler::ExcludeTopChoices(float best, std::uint64_t position, Candidates&
     c.weight = ExactExp(static_cast<double>(c.logit) - static_cast<double>(best));
     total += c.weight;
   }
-  const auto is_likely = [&](const Candidate& c) { return c.weight >= xtc.threshold * total; };
+  // What may not be chosen weighs nothing, and is not likely where the threshold is 0.
+  const auto is_likely = [&](const Candidate& c) {
+    return c.weight > 0 && c.weight >= xtc.threshold * total;
+  };
   const Candidate* least = nullptr;
   for (const Candidate& c : candidates) {
     if (is_likely(c) && (least == nullptr || kMoreLikely(*least, c))) least = &c;

@@ -86,6 +86,14 @@ TEST(Sampler, XtcLeavesANumberToDrawAtLowTemperatures) {
   EXPECT_EQ(Reachable(sampling, Logits({0.9, 0.09, 0.01 - 1e-6, 1e-6})), (Ids{1}));
 }
 
+TEST(Sampler, XtcWithoutAThresholdLeavesTheLeastLikelyTokenThatMayBeChosen) {
+  std::vector<float> logits = Logits({0.5, 0.3, 0.2, 0.1});
+  logits[3] = -kInfinity;  // as a grammar bans one
+  Sampling sampling = Plain();
+  sampling.xtc = {.probability = 1, .threshold = 0};
+  EXPECT_EQ(Reachable(sampling, logits), (Ids{2}));
+}
+
 TEST(Sampler, DryTurnsAwayFromWhatWouldBeSaidAgain) {
   Sampling sampling{.temperature = 0};
   sampling.dry.multiplier = 5;
