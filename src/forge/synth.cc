@@ -27,6 +27,11 @@ Status CheckShape(const ModelShape& shape) {
   TROUPE_RETURN_IF_ERROR(need("the number of key heads", shape.kv_heads));
   TROUPE_RETURN_IF_ERROR(need("the size of a head", shape.head_dim));
   TROUPE_RETURN_IF_ERROR(need("the vocabulary", shape.vocabulary));
+  if (shape.small_head.tokens > shape.vocabulary) {
+    return InvalidArgument(
+        "{}: the head's output is of {} tokens, at most the {} there are expected", shape.name,
+        shape.small_head.tokens, shape.vocabulary);
+  }
   if (shape.mla) TROUPE_RETURN_IF_ERROR(need("the rank of keys", shape.mla->kv_rank));
   if (shape.mla) TROUPE_RETURN_IF_ERROR(need("the size of a value", shape.mla->value_dim));
   if (!shape.experts || shape.experts->leading_dense > 0) {

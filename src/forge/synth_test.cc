@@ -234,6 +234,9 @@ TEST(Synthesize, RefusesShapesThatNoModelHasAndLeavesNoFile) {
               HasSubstr("a vocabulary of 100"));
   EXPECT_THAT(error_of([](ModelShape& s) { s.experts.reset(), s.dense_ff = 0; }),
               HasSubstr("the width of a dense feed-forward is 0"));
+  EXPECT_EQ(
+      error_of([](ModelShape& s) { s.next_token_layers = 1, s.small_head.tokens = 513; }),
+      "tiny-qwen2moe: the head's output is of 513 tokens, at most the 512 there are expected");
   EXPECT_EQ(folder.Count(), 0u);
 }
 
