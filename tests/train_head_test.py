@@ -105,6 +105,12 @@ class Files(unittest.TestCase):
         # Half a step of the largest number of 32, and the scale in half precision.
         self.assertLess(np.abs(file.floats("b") - values).max(), np.abs(values).max() * (0.5 / 127 + 2 ** -10))
 
+    def test_RowsThatAreNoWholeBlocksAreNotWritten(self):
+        path, values = self.folder / "m.gguf", np.zeros((32, 48), np.float32)
+        with self.assertRaisesRegex(ValueError, "tensor down: rows of 48 numbers, expected multiples of 32"):
+            gguf_file.write(path, {}, [("down", gguf_file.Q8_0, (32, 48), lambda: values)])
+        self.assertFalse(path.exists())
+
     def test_WhatIsNoSuchFileIsRefusedInOneLine(self):
         for content in (b"", b"GGUF", b"GGUF" + bytes(40) + b"x" * 9, b"something else"):
             path = self.folder / "no.gguf"
@@ -292,6 +298,7 @@ class Commands(unittest.TestCase):
         self.assertIn("is finished already", self.train("--steps", 3))
         self.assertIn("another preset", self.train("--steps", 3, "--set", "tokens=64", expect=1))
         self.assertIn("another budget", self.train("--steps", 4, expect=1))
+        self.assertIn("dense_width is 48, expected a multiple of 32", self.train("--set", "dense_width=48", expect=2))
         self.assertEqual(path.stat().st_mtime_ns, before)
         other = ROOT / "models/tiny-qwen2moe-q8_0.gguf"
         self.assertIn("is another file", self.call("train_head", other, "--work", self.work, expect=1))

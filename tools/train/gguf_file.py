@@ -90,6 +90,8 @@ def write(path, metadata, tensors):
     with the slowest dimension first, function that gives the values)]."""
     table, offset = [], 0
     for name, dtype, shape, _ in tensors:
+        if _is_q8_0(dtype) and shape[-1] % 32:
+            raise ValueError(f"tensor {name}: rows of {shape[-1]} numbers, expected multiples of 32 for {Q8_0}")
         kind = _TENSOR_TYPES[dtype if _is_q8_0(dtype) else np.dtype(dtype)]
         table.append((name, shape, kind, offset))
         offset += _padded(_size(dtype, int(np.prod(shape))))
