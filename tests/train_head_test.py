@@ -5,6 +5,9 @@ file that troupe runs.
 usage: train_head_test.py TROUPE [unittest arguments]
 Exits with 77 (skipped) where torch or sentencepiece is missing; scripts/install-packages.sh train.
 """
+import argparse
+import importlib.machinery
+import importlib.util
 import io
 import json
 import pathlib
@@ -55,6 +58,14 @@ def setUpModule():
 def troupe(*arguments):
     done = subprocess.run([TROUPE, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
+
+
+def command(name):
+    """One of the tools as a module."""
+    loader = importlib.machinery.SourceFileLoader(name, str(TOOLS / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
 
 
 def made_vocabulary():
@@ -233,6 +244,32 @@ class AHead(unittest.TestCase):
         self.assertEqual(record["tried"], [32 * 127])
         self.assertGreater(right / tried, 0.9)
         self.assertAlmostEqual(record["right"][0] / record["tried"][0], right / tried, delta=0.05)
+
+
+class Texts(unittest.TestCase):
+    """When they are there already."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.work, self.tool = pathlib.Path(folder.name), command("head_texts")
+        (self.work / "corpus").mkdir()
+        corpus_files.write_manifest(self.work / "corpus", {"domains": ["prose", "code"]})
+        for domain in ("prose", "code"):
+            corpus_files.write_text(self.work / f"corpus/{domain}.train.txt", ["one", "two"])
+
+    def options(self, **changes):
+        return argparse.Namespace(**{"model": SMALL, "work": self.work, "texts": None, "megabytes": 6, "answers": 12, "seed": 1,
+                                     **changes})
+
+    def test_EditedTextsAreOthers(self):
+        file, path = gguf_reader.Gguf(SMALL), self.work / "text.txt"
+        path.write_text("some prose", encoding="utf-8")
+        for options, edited in ((self.options(texts=[path]), path), (self.options(), self.work / "corpus/code.train.txt")):
+            before = self.tool.told(options, file)
+            self.assertEqual(self.tool.told(options, file), before)
+            edited.write_text("other text", encoding="utf-8")
+            self.assertNotEqual(self.tool.told(options, file), before)
 
 
 class Commands(unittest.TestCase):
