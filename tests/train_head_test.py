@@ -6,6 +6,7 @@ usage: train_head_test.py TROUPE [unittest arguments]
 Exits with 77 (skipped) where torch or sentencepiece is missing; scripts/install-packages.sh train.
 """
 import argparse
+import collections
 import importlib.machinery
 import importlib.util
 import io
@@ -247,7 +248,7 @@ class AHead(unittest.TestCase):
 
 
 class Texts(unittest.TestCase):
-    """When they are there already."""
+    """What answers are asked for, and when they are there already."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -270,6 +271,12 @@ class Texts(unittest.TestCase):
             self.assertEqual(self.tool.told(options, file), before)
             edited.write_text("other text", encoding="utf-8")
             self.assertNotEqual(self.tool.told(options, file), before)
+
+    def test_TheModelAnswersAtEachTemperatureBehindPiecesOfEachDomain(self):
+        tokens = {"prose": np.zeros(500, np.uint16), "code": np.ones(500, np.uint16)}
+        found = collections.Counter((name, prompt[-1]) for name, part, prompt in
+                                    self.tool.asked(tokens, np.zeros(500, np.uint16), self.options()) if part == "train")
+        self.assertEqual(found, {(name, last): 3 for name in ("greedy", "drawn") for last in (0, 1)})
 
 
 class Commands(unittest.TestCase):
