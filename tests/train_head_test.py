@@ -279,6 +279,23 @@ class Texts(unittest.TestCase):
         self.assertEqual(found, {(name, last): 3 for name in ("greedy", "drawn") for last in (0, 1)})
 
 
+class Shares(unittest.TestCase):
+    """What was measured beside what a card says."""
+
+    def complaints(self, right, tried, stated_right, stated_tried):
+        figures = [{"temperature": 0, "length": 2, "right": right, "tried": tried}]
+        found = {"name": "made", "evaluation": [{**figures[0], "right": stated_right, "tried": stated_tried}]}
+        return command("evaluate_head").unlike_card(argparse.Namespace(folder=ROOT), found, figures)
+
+    def test_AreHeldToTheCardHoweverFarAheadAGuessIs(self):
+        self.assertEqual(self.complaints([705, 400], [1000, 800], [700, 404], [1000, 800]), [])
+        for right, tried in (([680, 400], [1000, 800]), ([700, 300], [1000, 800]), ([700, 0], [1000, 0])):
+            wrong = self.complaints(right, tried, [700, 400], [1000, 800])
+            self.assertEqual(len(wrong), 1, right)
+            self.assertIn("its card says 70.0 %, 50.0 %", wrong[0])
+        self.assertEqual(self.complaints([700, 0], [1000, 0], [700, 0], [1000, 0]), [])
+
+
 class Commands(unittest.TestCase):
     """From a text to a card, for the model that comes with the project."""
 
@@ -392,8 +409,10 @@ class Commands(unittest.TestCase):
         part = self.export()
         arguments = ["--folder", self.heads, "--models", ROOT / "models", "--troupe", TROUPE]
         self.assertIn("its card has no figures", self.call("evaluate_head", *arguments, "--check", expect=1))
-        said = self.call("evaluate_head", *arguments, "--record", "--check")
+        self.assertIn("held to themselves", self.call("evaluate_head", *arguments, "--record", "--check", expect=2))
+        said = self.call("evaluate_head", *arguments, "--record")
         self.assertRegex(said, r"temperature 0, 1 at a time: right \d+\.\d %; \d\.\d\d passes for having a draft")
+        self.assertIn("0 things do not hold", self.call("evaluate_head", *arguments, "--check"))
         page = (self.heads / "small-qwen2moe.head.md").read_text(encoding="utf-8")
         for each in ("| temperature | guesses at a time |", "| greedy | 0.00 M |", "Texts: ", "output of 512 tokens"):
             self.assertIn(each, page)
