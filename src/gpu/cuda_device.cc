@@ -287,14 +287,17 @@ FoundCuda Describe(const CudaApi& api, CUdevice id, int version) {
   return found;
 }
 
+// Of the calls without which there is no list.
+Status ListStatus(const CudaApi& api, CUresult error, std::string_view call) {
+  if (error == CUDA_SUCCESS) return OkStatus();
+  return Error(Code::kNotFound, "no CUDA: {}", CudaStatus(api, error, call).message());
+}
+
 // At least one.
 Result<std::vector<FoundCuda>> FindAll(const CudaApi& api) {
   int count = 0, version = 0;
-  CUresult error = api.Init(0);
-  if (error == CUDA_SUCCESS) error = api.DeviceGetCount(&count);
-  if (error != CUDA_SUCCESS) {
-    return Error(Code::kNotFound, "no CUDA: {}", CudaStatus(api, error, "cuInit").message());
-  }
+  TROUPE_RETURN_IF_ERROR(ListStatus(api, api.Init(0), "cuInit"));
+  TROUPE_RETURN_IF_ERROR(ListStatus(api, api.DeviceGetCount(&count), "cuDeviceGetCount"));
   if (count == 0) return Error(Code::kNotFound, "no CUDA: its driver has no device");
   api.DriverGetVersion(&version);
   std::vector<FoundCuda> found;

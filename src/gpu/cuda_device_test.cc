@@ -36,7 +36,7 @@ class CudaDevices : public testing::Test {
     fake_->capability = 120;
     fake_->memory = (2_GiB).count();
     fake_->taken = 0;
-    fake_->init_error = fake_->compiling_error = fake_->copies_take_us = 0;
+    fake_->init_error = fake_->count_error = fake_->compiling_error = fake_->copies_take_us = 0;
     fake_->init_hangs = fake_->compiling_hangs = fake_->work_hangs = fake_->records_fail = false;
     fake_->work_left = -1;
     WaitForDriverCalls();
@@ -106,6 +106,9 @@ TEST_F(CudaDevices, OfADriverThatDoesNotStartAreNoneAndItSaysWhy) {
   EXPECT_THAT(status.message(), HasSubstr("no CUDA: cuInit: "));
   EXPECT_THAT(status.message(), HasSubstr("(803)"));
   fake_->init_error = 0;
+  fake_->count_error = 999;
+  EXPECT_THAT(ListCudaDevices().status().message(), HasSubstr("no CUDA: cuDeviceGetCount: "));
+  fake_->count_error = 0;
   fake_->devices = 0;
   EXPECT_THAT(ListCudaDevices().status().message(), HasSubstr("no CUDA: its driver has no device"));
 }

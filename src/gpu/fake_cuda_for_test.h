@@ -14,8 +14,8 @@ struct FakeCuda {
   std::atomic<int> devices{1};
   std::atomic<int> capability{120};  // 10 x major + minor
   std::atomic<std::uint64_t> memory{std::uint64_t{2} << 30};
-  std::atomic<std::uint64_t> taken{0};  // of it by another process
-  std::atomic<int> init_error{0};       // a CUresult
+  std::atomic<std::uint64_t> taken{0};             // of it by another process
+  std::atomic<int> init_error{0}, count_error{0};  // of cuInit, and of counting: a CUresult
   std::atomic<bool> init_hangs{false}, compiling_hangs{false}, work_hangs{false};
   // Of compiling: as a driver that is older than nvcc, a CUresult.
   std::atomic<int> compiling_error{0};

@@ -114,7 +114,7 @@ CUresult cuDriverGetVersion(int* version) {
 CUresult cuDeviceGetCount(int* count) {
   RETURN_IF_ERROR(Started());
   *count = TheFakeCuda().devices;
-  return CUDA_SUCCESS;
+  return static_cast<CUresult>(TheFakeCuda().count_error.load());
 }
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
