@@ -58,9 +58,10 @@ class Transformer {
     return {workspace.stream, rows_ * config_.width};
   }
 
-  // Logits of these rows of the last Forward, at most workspace.chunk() at a time, `vocabulary`
-  // floats a row. Overwrites workspace.normed; may be called for any rows, in parts. Of a
-  // transformer that has the last layer. An encoder's rows have none.
+  // Logits of these rows of the last Forward, at most workspace.chunk() at a time, as many floats
+  // a row as the output has rows: the vocabulary, or of a head perhaps fewer tokens. Overwrites
+  // workspace.normed; may be called for any rows, in parts. Of a transformer that has the last
+  // layer. An encoder's rows have none.
   void Logits(Workspace& workspace, std::span<const std::uint32_t> rows, float* logits);
 
   const ModelConfig& config() const { return config_; }
