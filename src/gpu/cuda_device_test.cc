@@ -39,13 +39,20 @@ class CudaDevices : public testing::Test {
     fake_->init_error = fake_->count_error = fake_->compiling_error = fake_->copies_take_us = 0;
     fake_->init_hangs = fake_->compiling_hangs = fake_->work_hangs = fake_->records_fail = false;
     fake_->work_left = -1;
+    fake_->work_error = 719;
     WaitForDriverCalls();
     EXPECT_EQ(fake_->buffers + fake_->host_buffers + fake_->modules + fake_->events +
                   fake_->streams + fake_->contexts,
               0)
         << "all that was made is given back";
+    fake_->lost = 0;
   }
 
+  // A process that has lost nothing.
+  void StartAnew() {
+    fake_->work_left = -1;
+    fake_->lost = 0;
+  }
   static std::unique_ptr<GpuDevice> Open() { return OpenCudaDevice(0).value(); }
   // Of 96 hidden rows at a width of 64.
   static Result<std::unique_ptr<GpuWorker>> MakeWorker(std::uint32_t slots,
@@ -228,7 +235,7 @@ TEST_F(CudaDevices, AWorkerOfALostCardSaysSoAndIsAskedNothingMore) {
     const std::uint64_t launches = fake_->launches;
     EXPECT_EQ(worker->Wait(worker->Begin({AskOfSlot(1)})).code(), Code::kUnavailable);
     EXPECT_EQ(fake_->launches, launches);
-    fake_->work_left = -1;
+    StartAnew();
   }
 }
 
@@ -247,12 +254,28 @@ TEST_F(CudaDevices, AWorkerOfACardThatHangsIsGivenUpAndItsMemoryStaysTheCards) {
   EXPECT_EQ(fake_->contexts, 0) << "its thread came back, and gave all of it back";
 }
 
-TEST_F(CudaDevices, AreThereAgainWhereALostOneWasLetGo) {
+TEST_F(CudaDevices, AreNotThereAgainInAProcessThatHasLostOne) {
   fake_->work_left = 0;
   const std::vector<std::byte> bytes(10);
   EXPECT_EQ(BufferWith(*Open(), bytes).status().code(), Code::kUnavailable);
   fake_->work_left = -1;
-  EXPECT_TRUE(BufferWith(*Open(), bytes).ok());
+  ASSERT_EQ(fake_->contexts, 0);
+  const Status again = OpenCudaDevice(0).status();
+  EXPECT_EQ(again.code(), Code::kUnavailable);
+  EXPECT_THAT(again.message(), HasSubstr("unspecified launch failure (719)"));
+  EXPECT_EQ(again.message().find('\n'), std::string::npos);
+}
+
+TEST_F(CudaDevices, AreLostByWhateverANewProcessAloneGetsOver) {
+  const std::vector<std::byte> bytes(10);
+  for (const int error : {214, 220, 700, 702, 714, 715, 716, 717, 718, 719}) {
+    fake_->work_left = 0;
+    fake_->work_error = error;
+    const Status lost = BufferWith(*Open(), bytes).status();
+    EXPECT_EQ(lost.code(), Code::kUnavailable) << error;
+    EXPECT_THAT(lost.message(), HasSubstr(std::to_string(error)));
+    StartAnew();
+  }
 }
 
 TEST_F(CudaDevices, OfADriverThatHangsWhileItStartsAreNotWaitedForLonger) {

@@ -19,9 +19,10 @@ struct FakeCuda {
   std::atomic<bool> init_hangs{false}, compiling_hangs{false}, work_hangs{false};
   // Of compiling: as a driver that is older than nvcc, a CUresult.
   std::atomic<int> compiling_error{0};
-  // Pieces of work that are done before one fails and takes the device with it; negative: none
-  // does.
-  std::atomic<int> work_left{-1};
+  // Pieces of work that are done before one fails, by this CUresult; negative: none does. The
+  // process has lost its cards by it, as with the real driver: a new context does not help.
+  std::atomic<int> work_left{-1}, work_error{719};
+  std::atomic<int> lost{0};               // what by; 0, for the next test, is a new process
   std::atomic<int> copies_take_us{0};     // beside what they take
   std::atomic<bool> records_fail{false};  // events cannot be recorded
 

@@ -44,20 +44,22 @@ CUresult CurrentFakeContext(CUcontext& context) {
 
 CUresult SoundFakeContext(CUcontext& context) {
   const CUresult current = CurrentFakeContext(context);
-  return current == CUDA_SUCCESS ? context->lost.load() : current;
+  return current == CUDA_SUCCESS ? LostBy() : current;
 }
+
+CUresult LostBy() { return static_cast<CUresult>(TheFakeCuda().lost.load()); }
 
 void WaitWhile(const std::atomic<bool>& hangs) {
   while (hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 void AddFakeWork(CUstream stream, std::function<CUresult()> work) {
-  CUctx_st& context = *stream->context;
-  stream->work.Add([&context, work = std::move(work)] {
+  stream->work.Add([work = std::move(work)] {
     WaitWhile(TheFakeCuda().work_hangs);
-    if (context.lost != CUDA_SUCCESS) return;
-    const CUresult done = TakeWork(TheFakeCuda().work_left) ? work() : CUDA_ERROR_LAUNCH_FAILED;
-    if (done != CUDA_SUCCESS) context.lost = done;
+    if (LostBy() != CUDA_SUCCESS) return;
+    const bool sound = TakeWork(TheFakeCuda().work_left);
+    const CUresult done = sound ? work() : static_cast<CUresult>(TheFakeCuda().work_error.load());
+    if (done != CUDA_SUCCESS) TheFakeCuda().lost = done;
   });
 }
 

@@ -23,8 +23,6 @@ struct CUctx_st {
   int retained = 0;
   troupe::FakeCardMemory memory;
   std::set<CUstream> streams;
-  // What the card was lost by; nothing works after that, until nobody has the context.
-  std::atomic<CUresult> lost{CUDA_SUCCESS};
 };
 
 struct CUstream_st {
@@ -57,7 +55,9 @@ bool IsFakeCard(CUdevice device);
 void SetFakeContext(CUcontext context);  // of this thread
 // That of this thread, or why a call that needs it gives an error.
 CUresult CurrentFakeContext(CUcontext& context);
-// The same, of a card that was not lost.
+// What the process has lost its cards by: from then on every call that works with one gives this.
+CUresult LostBy();
+// That of this thread, where the process has lost no card.
 CUresult SoundFakeContext(CUcontext& context);
 
 void WaitWhile(const std::atomic<bool>& hangs);

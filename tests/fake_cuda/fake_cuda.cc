@@ -17,6 +17,7 @@ using troupe::AddFakeWork;
 using troupe::CurrentFakeContext;
 using troupe::FakeContextOf;
 using troupe::IsFakeCard;
+using troupe::LostBy;
 using troupe::SoundFakeContext;
 using troupe::TheFakeCuda;
 
@@ -169,7 +170,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
   const std::lock_guard lock(context.mu);
   if (context.retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
   --TheFakeCuda().contexts;
-  if (--context.retained == 0) context.lost = CUDA_SUCCESS;
+  --context.retained;
   return CUDA_SUCCESS;
 }
 
@@ -209,14 +210,14 @@ CUresult cuStreamDestroy(CUstream stream) {
   }
   delete stream;
   --TheFakeCuda().streams;
-  return context->lost;
+  return LostBy();
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
   CUcontext context = nullptr;
   RETURN_IF_ERROR(CurrentFakeContext(context));
   stream->work.Synchronize();
-  return context->lost;
+  return LostBy();
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
@@ -240,7 +241,7 @@ CUresult cuEventDestroy(CUevent event) {
   RETURN_IF_ERROR(CurrentFakeContext(context));
   delete event;
   --TheFakeCuda().events;
-  return context->lost;
+  return LostBy();
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
@@ -263,7 +264,7 @@ CUresult cuEventSynchronize(CUevent event) {
   CUcontext context = nullptr;
   RETURN_IF_ERROR(CurrentFakeContext(context));
   if (event->mark != nullptr) event->mark->Wait();
-  return context->lost;
+  return LostBy();
 }
 
 CUresult cuMemAlloc(CUdeviceptr* address, std::size_t bytes) {
@@ -290,7 +291,7 @@ CUresult cuMemFree(CUdeviceptr address) {
   const std::lock_guard lock(context->mu);
   if (!context->memory.Free(address)) return CUDA_ERROR_INVALID_VALUE;
   --TheFakeCuda().buffers;
-  return context->lost;
+  return LostBy();
 }
 
 CUresult cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
@@ -309,7 +310,7 @@ CUresult cuMemFreeHost(void* memory) {
   RETURN_IF_ERROR(CurrentFakeContext(context));
   std::free(memory);
   --TheFakeCuda().host_buffers;
-  return context->lost;
+  return LostBy();
 }
 
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
@@ -362,7 +363,7 @@ CUresult cuModuleUnload(CUmodule module) {
   RETURN_IF_ERROR(CurrentFakeContext(context));
   delete module;
   --TheFakeCuda().modules;
-  return context->lost;
+  return LostBy();
 }
 
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
