@@ -79,8 +79,14 @@ class GpuCommand(unittest.TestCase):
         if os.environ.get("TROUPE_TEST_GPU") != "cuda":
             self.skipTest("gpu_command_on_fake_cuda_test has one")
         cards = json.loads(self.call("probe", "--json", "-").stdout)["cards"]
-        self.assertEqual((cards[0]["name"], cards[0]["platform"], cards[0]["same_bytes"]), (self.device, "CUDA", True))
+        self.assertEqual((cards[0]["name"], cards[0]["platform"], cards[0]["driver"], cards[0]["same_bytes"]),
+                         (self.device, "NVIDIA CUDA", "CUDA 13.0", True))
         self.assertEqual([card["name"] for card in cards].count(self.device), 1)
+
+    def test_the_vendors_name_takes_a_card_of_cuda(self):
+        if os.environ.get("TROUPE_TEST_GPU") != "cuda":
+            self.skipTest("gpu_command_on_fake_cuda_test has one")
+        self.assertEqual(self.answer("--gpu", "nvidia", *VRAM)["card"], self.device)
 
     def test_explains_what_the_card_holds(self):
         self.needs_device()

@@ -276,7 +276,7 @@ FoundCuda Describe(const CudaApi& api, CUdevice id, int version) {
   if (api.DeviceGetPCIBusId(text, sizeof text, id) == CUDA_SUCCESS) {
     info.bus_place = SmallLettersOf(text);
   }
-  info.platform = "CUDA";
+  info.platform = kNvidiaPlatform;
   info.driver = fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
   std::size_t memory = 0;
   if (api.DeviceTotalMem(&memory, id) == CUDA_SUCCESS) info.memory = Bytes(memory);

@@ -86,7 +86,8 @@ TEST_F(CudaDevices, SayWhatTheyAre) {
   const auto infos = ListCudaDevices().value();
   ASSERT_EQ(infos.size(), 1u);
   EXPECT_EQ(infos[0].api, GpuApi::kCuda);
-  EXPECT_EQ(infos[0].platform, "CUDA");
+  EXPECT_EQ(infos[0].platform, "NVIDIA CUDA") << "as in OpenCL";
+  EXPECT_EQ(ChooseGpus(infos, "nvidia").value(), std::vector<std::size_t>{0});
   EXPECT_EQ(infos[0].driver, "CUDA 13.0");
   EXPECT_EQ(infos[0].bus_place, "0000:01:00.0") << "as OpenCL writes it";
   EXPECT_EQ(infos[0].memory, 2_GiB);

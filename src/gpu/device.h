@@ -24,6 +24,9 @@ namespace troupe {
 
 enum class GpuApi : std::uint8_t { kOpenCl, kCuda };
 
+// As NVIDIA's OpenCL calls itself; its devices are CUDA's.
+inline constexpr std::string_view kNvidiaPlatform = "NVIDIA CUDA";
+
 struct GpuInfo {
   std::string name;      // "NVIDIA GeForce RTX 3060"
   std::string platform;  // whose driver: "NVIDIA CUDA"

@@ -8,14 +8,11 @@
 namespace troupe {
 namespace {
 
-// As NVIDIA's OpenCL calls itself; its devices are CUDA's.
-constexpr std::string_view kNvidiaOpenCl = "NVIDIA CUDA";
-
 bool IsSameCard(const GpuInfo& cuda, const GpuInfo& opencl) {
   if (!cuda.bus_place.empty() && !opencl.bus_place.empty()) {
     return cuda.bus_place == opencl.bus_place;
   }
-  return opencl.platform == kNvidiaOpenCl && opencl.name == cuda.name;
+  return opencl.platform == kNvidiaPlatform && opencl.name == cuda.name;
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ using Ways = std::vector<GpuWay>;
 
 GpuInfo CudaCard(std::string name, std::string bus_place) {
   return {.name = std::move(name),
-          .platform = "CUDA",
+          .platform = "NVIDIA CUDA",
           .api = GpuApi::kCuda,
           .bus_place = std::move(bus_place)};
 }
@@ -28,7 +28,7 @@ TEST(EachCardOnce, ACardThatBothReachIsListedOnceAndOpenedByCudaFirst) {
                             OpenClCard("RTX 3060", kNvidiasOpenCl, "0000:01:00.0")};
   const auto listed = EachCardOnce(cuda, opencl);
   ASSERT_EQ(listed.size(), 2u);
-  EXPECT_EQ(listed[0].info.platform, "CUDA");
+  EXPECT_EQ(listed[0].info.api, GpuApi::kCuda);
   EXPECT_EQ(listed[0].ways, (Ways{ByCuda(0), ByOpenCl(1)}));
   EXPECT_EQ(listed[1].info.name, "pthread-cpu");
   EXPECT_EQ(listed[1].ways, Ways{ByOpenCl(0)});
