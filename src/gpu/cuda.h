@@ -10,8 +10,9 @@
 
 namespace troupe {
 
-// All of them, in the order in which the driver numbers them. kNotFound where there is none, and
-// why: a build without nvcc, no driver, one that does not start, or no card.
+// All of them, in the order in which the driver numbers them. kNotFound where there can be none: a
+// build without nvcc, or no driver. kUnavailable where a driver gives none: it does not start,
+// lacks functions, or has no card. The message says why.
 Result<std::vector<GpuInfo>> ListCudaDevices();
 
 // The device at that place of the list. kUnimplemented: the kernels are for newer cards.

@@ -56,7 +56,7 @@ struct LoadedCuda {
       const char* const why = dlerror();
       status = Error(Code::kNotFound, "no CUDA: {}", why == nullptr ? kCudaDriver : why);
     } else if (!LookUpAll(library, api)) {
-      status = Error(Code::kNotFound, "no CUDA: {} lacks functions of CUDA 11", kCudaDriver);
+      status = Error(Code::kUnavailable, "no CUDA: {} lacks functions of CUDA 11", kCudaDriver);
     }
   }
   CudaApi api;

@@ -46,7 +46,8 @@ struct CudaApi {
   decltype(&cuLaunchKernel) LaunchKernel = nullptr;
 };
 
-// Of the driver, for as long as the program runs; kNotFound where there is none.
+// Of the driver, for as long as the program runs; kNotFound where there is none, kUnavailable where
+// it lacks some.
 Result<const CudaApi*> LoadCuda();
 
 // OK, or what a call said: "cuMemAlloc: out of memory (2)".

@@ -290,7 +290,7 @@ FoundCuda Describe(const CudaApi& api, CUdevice id, int version) {
 // Of the calls without which there is no list.
 Status ListStatus(const CudaApi& api, CUresult error, std::string_view call) {
   if (error == CUDA_SUCCESS) return OkStatus();
-  return Error(Code::kNotFound, "no CUDA: {}", CudaStatus(api, error, call).message());
+  return Error(Code::kUnavailable, "no CUDA: {}", CudaStatus(api, error, call).message());
 }
 
 // At least one.
@@ -298,7 +298,7 @@ Result<std::vector<FoundCuda>> FindAll(const CudaApi& api) {
   int count = 0, version = 0;
   TROUPE_RETURN_IF_ERROR(ListStatus(api, api.Init(0), "cuInit"));
   TROUPE_RETURN_IF_ERROR(ListStatus(api, api.DeviceGetCount(&count), "cuDeviceGetCount"));
-  if (count == 0) return Error(Code::kNotFound, "no CUDA: its driver has no device");
+  if (count == 0) return Error(Code::kUnavailable, "no CUDA: its driver has no device");
   api.DriverGetVersion(&version);
   std::vector<FoundCuda> found;
   for (int i = 0; i < count; ++i) {

@@ -40,6 +40,9 @@ struct GpuInfo {
   bool has_doubles = false;  // rounded as IEEE says
   GpuApi api = GpuApi::kOpenCl;
   std::string bus_place;  // "0000:01:00.0" where its driver tells, else empty
+  // Of one that is reached by OpenCL: why a driver of CUDA that is here gives no device, else
+  // empty.
+  std::string why_no_cuda = {};
 };
 
 enum class GpuLane : std::uint8_t { kCompute, kDemand, kPrefetch };  // the last two: copies

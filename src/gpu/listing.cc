@@ -39,16 +39,23 @@ std::vector<ListedGpu> EachCardOnce(std::span<const GpuInfo> cuda,
   return listed;
 }
 
-Result<std::vector<ListedGpu>> FindGpus() {
-  const auto cuda = ListCudaDevices();
-  const auto opencl = ListOpenClDevices();
+Result<std::vector<ListedGpu>> ListingOf(const Result<std::vector<GpuInfo>>& cuda,
+                                         const Result<std::vector<GpuInfo>>& opencl) {
   if (!cuda.ok() && !opencl.ok()) {
     return Error(Code::kNotFound, "{}; {}", opencl.status().message(), cuda.status().message());
   }
   const auto of = [](const Result<std::vector<GpuInfo>>& infos) {
     return infos.ok() ? std::span<const GpuInfo>(*infos) : std::span<const GpuInfo>();
   };
-  return EachCardOnce(of(cuda), of(opencl));
+  std::vector<ListedGpu> listed = EachCardOnce(of(cuda), of(opencl));
+  if (!cuda.ok() && cuda.status().code() != Code::kNotFound) {
+    for (ListedGpu& gpu : listed) gpu.info.why_no_cuda = cuda.status().message();
+  }
+  return listed;
+}
+
+Result<std::vector<ListedGpu>> FindGpus() {
+  return ListingOf(ListCudaDevices(), ListOpenClDevices());
 }
 
 Result<std::unique_ptr<GpuDevice>> OpenGpu(const GpuWay& way) {

@@ -30,7 +30,12 @@ struct ListedGpu {
 // them.
 std::vector<ListedGpu> EachCardOnce(std::span<const GpuInfo> cuda, std::span<const GpuInfo> opencl);
 
-// At least one; kNotFound: there is none, and why of both.
+// The same, of what the two say. At least one, with what is wrong with a driver of CUDA that is
+// here; kNotFound: there is none, and why of both.
+Result<std::vector<ListedGpu>> ListingOf(const Result<std::vector<GpuInfo>>& cuda,
+                                         const Result<std::vector<GpuInfo>>& opencl);
+
+// Of this machine.
 Result<std::vector<ListedGpu>> FindGpus();
 
 Result<std::unique_ptr<GpuDevice>> OpenGpu(const GpuWay& way);

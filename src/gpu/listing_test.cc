@@ -72,6 +72,24 @@ TEST(EachCardOnce, AnotherPlaceOnTheBusIsAnotherCard) {
   EXPECT_EQ(EachCardOnce(cuda, opencl).size(), 2u) << "CUDA was told not to show it";
 }
 
+using Infos = Result<std::vector<GpuInfo>>;
+
+TEST(ListingOf, KeepsWhyADriverOfCudaThatIsHereGivesNoDevice) {
+  const Infos opencl = std::vector{OpenClCard("pthread-cpu", "Portable Computing Language", "")};
+  const auto why = [&](Infos cuda) { return ListingOf(cuda, opencl)->back().info.why_no_cuda; };
+  EXPECT_EQ(why(Error(Code::kUnavailable, "no CUDA: cuInit: mismatch (803)")),
+            "no CUDA: cuInit: mismatch (803)");
+  EXPECT_EQ(why(Error(Code::kNotFound, "no CUDA: built without nvcc")), "");
+  EXPECT_EQ(why(std::vector{CudaCard("RTX 3060", "")}), "");
+}
+
+TEST(ListingOf, OfNoDeviceSaysWhyOfBoth) {
+  const auto none = ListingOf(Error(Code::kUnavailable, "no CUDA: cuInit: mismatch (803)"),
+                              Error(Code::kNotFound, "no OpenCL: no driver"));
+  EXPECT_EQ(none.status().code(), Code::kNotFound);
+  EXPECT_EQ(none.status().message(), "no OpenCL: no driver; no CUDA: cuInit: mismatch (803)");
+}
+
 TEST(FindGpus, GivesAtLeastOneOrSaysWhyOfBothKindsOfDrivers) {
   const auto found = FindGpus();
   if (found.ok()) {

@@ -60,8 +60,13 @@ Result<std::vector<std::size_t>> ChooseGpus(std::span<const GpuInfo> infos,
   for (const GpuInfo& info : infos) {
     there += fmt::format("{}'{}'", there.empty() ? "" : ", ", info.name);
   }
-  return Error(Code::kNotFound, "no device is called '{}'; there is {}", choice,
-               there.empty() ? "none" : there);
+  return Error(Code::kNotFound, "no device is called '{}'; there is {}{}", choice,
+               there.empty() ? "none" : there, ButNoCuda(infos));
+}
+
+std::string ButNoCuda(std::span<const GpuInfo> infos) {
+  if (infos.empty() || infos.front().why_no_cuda.empty()) return "";
+  return "; " + infos.front().why_no_cuda;
 }
 
 Result<std::vector<GpuInfo>> ListGpus() {
@@ -72,8 +77,8 @@ Result<std::vector<GpuInfo>> ListGpus() {
 }
 
 Result<TestedGpu> OpenByFirst(std::span<const GpuWay> ways,
-                              const std::function<Result<TestedGpu>(const GpuWay&)>& open) {
-  Status why;
+                              const std::function<Result<TestedGpu>(const GpuWay&)>& open,
+                              Status why) {
   for (const GpuWay& way : ways) {
     Result<TestedGpu> gpu = open(way);
     if (gpu.ok()) {
@@ -82,10 +87,15 @@ Result<TestedGpu> OpenByFirst(std::span<const GpuWay> ways,
       }
       return gpu;
     }
+    if (gpu.status().code() == Code::kFailedPrecondition) return gpu.status();
     if (why.ok()) why = gpu.status();
-    if (gpu.status().code() == Code::kFailedPrecondition) break;
   }
   return why;
+}
+
+Status WhyNotByCuda(const GpuInfo& info) {
+  if (info.platform != kNvidiaPlatform || info.why_no_cuda.empty()) return OkStatus();
+  return Error(Code::kUnavailable, "{}", info.why_no_cuda);
 }
 
 Result<TestedGpu> OpenTestedGpu(std::size_t place, std::span<const TensorType> types) {
@@ -93,7 +103,9 @@ Result<TestedGpu> OpenTestedGpu(std::size_t place, std::span<const TensorType> t
   if (place >= found.size()) {
     return Error(Code::kNotFound, "no device {}: there are {}", place, found.size());
   }
-  return OpenByFirst(found[place].ways, [types](const GpuWay& way) { return OpenBy(way, types); });
+  return OpenByFirst(
+      found[place].ways, [types](const GpuWay& way) { return OpenBy(way, types); },
+      WhyNotByCuda(found[place].info));
 }
 
 GpuDrivers DriversOfThisMachine() {

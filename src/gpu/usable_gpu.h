@@ -28,6 +28,10 @@ inline constexpr Nanos kLongestGpuOpening = 120'000'000'000;
 Result<std::vector<std::size_t>> ChooseGpus(std::span<const GpuInfo> infos,
                                             std::string_view choice);
 
+// "; no CUDA: cuInit: ..." of devices that OpenCL alone has although a driver of CUDA is here, and
+// else "": behind a line that says that the device somebody wants is not there.
+std::string ButNoCuda(std::span<const GpuInfo> infos);
+
 struct TestedGpu {
   std::unique_ptr<GpuDevice> device;
   std::unique_ptr<GpuKernels> kernels;  // after the device, which must outlive them
@@ -38,9 +42,13 @@ Result<std::vector<GpuInfo>> ListGpus();
 
 // By the first of some ways to a card that `open` opens, so that a driver whose CUDA is too old for
 // our kernels may do by OpenCL: a warning says so. A card that computed something else is not tried
-// by another way. Where none opens it, why the first one does not.
+// by another way. Where none opens it, why the first one does not. `why`: of a way that the list
+// lacks, by which the card should be reached first.
 Result<TestedGpu> OpenByFirst(std::span<const GpuWay> ways,
-                              const std::function<Result<TestedGpu>(const GpuWay&)>& open);
+                              const std::function<Result<TestedGpu>(const GpuWay&)>& open,
+                              Status why = OkStatus());
+// That is CUDA, of a card that has NVIDIA's OpenCL alone because a driver of CUDA gives no device.
+Status WhyNotByCuda(const GpuInfo& info);
 
 // The device at that place of ListGpus(), for weights of these types. kFailedPrecondition: it
 // computed something else than the processor does. By any other error it was not compared.

@@ -39,6 +39,14 @@ TEST(ChooseGpus, ANameThatNoDeviceHasIsAnErrorThatNamesThem) {
   EXPECT_EQ(ChooseGpus({}, "Arc").status().message(), "no device is called 'Arc'; there is none");
 }
 
+TEST(ChooseGpus, ANameThatNoDeviceHasIsAnErrorThatSaysWhatIsWrongWithCuda) {
+  auto infos = TwoCardsAndADriverOnTheProcessor();
+  infos.erase(infos.begin(), infos.end() - 1);
+  infos[0].why_no_cuda = "no CUDA: cuInit: mismatch (803)";
+  EXPECT_EQ(ChooseGpus(infos, "rtx").status().message(),
+            "no device is called 'rtx'; there is 'gfx1100'; no CUDA: cuInit: mismatch (803)");
+}
+
 constexpr GpuWay kBothWays[] = {{GpuApi::kCuda, 1}, {GpuApi::kOpenCl, 4}};
 
 TEST(OpenByFirst, TriesTheNextWayWhereTheFirstDoesNotOpenAndSaysSo) {
@@ -57,6 +65,26 @@ TEST(OpenByFirst, TriesTheNextWayWhereTheFirstDoesNotOpenAndSaysSo) {
             std::vector<std::string>{"a card is reached through OpenCL: its CUDA is too old"});
 }
 
+TEST(OpenByFirst, SaysWhyACardOfNvidiasIsReachedByOpenClAlone) {
+  std::vector<std::string> warnings;
+  SetWarningSink([&](std::string_view line) { warnings.emplace_back(line); });
+  auto infos = TwoCardsAndADriverOnTheProcessor();
+  for (GpuInfo& info : infos) {
+    info.why_no_cuda = "no CUDA: cuInit: mismatch (803)";
+    EXPECT_TRUE(OpenByFirst(
+                    std::span(kBothWays).last(1),
+                    [](const GpuWay&) -> Result<TestedGpu> { return TestedGpu(); },
+                    WhyNotByCuda(info))
+                    .ok());
+  }
+  SetWarningSink({});
+  EXPECT_EQ(
+      warnings,
+      std::vector<std::string>{"a card is reached through OpenCL: no CUDA: cuInit: mismatch (803)"})
+      << "and nothing of other vendors' devices";
+  EXPECT_TRUE(WhyNotByCuda(TwoCardsAndADriverOnTheProcessor()[0]).ok());
+}
+
 TEST(OpenByFirst, SaysWhyTheFirstWayDoesNotOpenWhereNoneDoes) {
   const auto gpu = OpenByFirst(kBothWays, [](const GpuWay& way) -> Result<TestedGpu> {
     return Error(Code::kUnavailable, "way to {}", way.place);
@@ -72,6 +100,11 @@ TEST(OpenByFirst, TriesACardThatComputesSomethingElseNoOtherWay) {
   });
   EXPECT_EQ(gpu.status().code(), Code::kFailedPrecondition);
   EXPECT_EQ(tried, 1);
+  const auto last = OpenByFirst(kBothWays, [&](const GpuWay& way) -> Result<TestedGpu> {
+    if (way.api == GpuApi::kCuda) return Error(Code::kUnimplemented, "its CUDA is too old");
+    return Error(Code::kFailedPrecondition, "one bit differs");
+  });
+  EXPECT_EQ(last.status().message(), "one bit differs");
 }
 
 class OpenTestedGpus : public GpuTest {};

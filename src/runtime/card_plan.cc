@@ -152,7 +152,9 @@ Result<std::size_t> LargestChosen(const CardOptions& options, std::span<const Gp
   if (!options.by_name()) {
     std::erase_if(places, [&](std::size_t i) { return infos[i].shares_memory; });
   }
-  if (places.empty()) return Error(Code::kNotFound, "no driver has one with memory of its own");
+  if (places.empty()) {
+    return Error(Code::kNotFound, "no driver has one with memory of its own{}", ButNoCuda(infos));
+  }
   return *std::ranges::max_element(places, {},
                                    [&](std::size_t i) { return infos[i].memory.count(); });
 }

@@ -234,6 +234,10 @@ TEST(FindCardTest, AutoGoesOnWithoutWhereThereIsNoCardAndSaysWhy) {
     EXPECT_EQ(FoundName(machine.Asked("auto"), &why), "");
     EXPECT_EQ(why, "no driver has one with memory of its own");
   }
+  machine.devices.back().why_no_cuda = machine.devices.front().why_no_cuda =
+      "no CUDA: cuInit: (803)";
+  EXPECT_EQ(FoundName(machine.Asked("auto"), &why), "");
+  EXPECT_EQ(why, "no driver has one with memory of its own; no CUDA: cuInit: (803)");
   machine.listing = Error(Code::kNotFound, "no OpenCL: its loader finds no driver");
   EXPECT_EQ(FoundName(machine.Asked("auto"), &why), "");
   EXPECT_EQ(why, "no OpenCL: its loader finds no driver");
