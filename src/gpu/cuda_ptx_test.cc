@@ -26,17 +26,17 @@ std::string_view PtxOf(std::string_view program) {
   return "";
 }
 
-// Whether nvcc makes `to` of a file of the folder of programs.
+// Whether nvcc makes `to` of a file.
 bool Compiles(const std::string& options, const std::string& file, const std::string& to) {
   const std::string command = std::string(std::getenv("TROUPE_NVCC")) + " " + options + " -o " +
-                              to + " " + std::getenv("TROUPE_CUDA_PROGRAMS") + "/" + file +
-                              " 2>/dev/null";
+                              to + " " + file + " 2>/dev/null";
   return std::system(command.c_str()) == 0;
 }
 
 std::string PtxBy(const std::string& options, const std::string& program) {
   const TempFolder folder;
-  EXPECT_TRUE(Compiles("-ptx -arch=compute_75 --diag-suppress 177 " + options, program + ".cu",
+  EXPECT_TRUE(Compiles("-ptx -arch=compute_75 --diag-suppress 177 " + options,
+                       std::getenv("TROUPE_CUDA_PROGRAMS") + ("/" + program + ".cu"),
                        folder.PathOf("made.ptx")))
       << program << " " << options;
   return folder.Read("made.ptx");
@@ -85,14 +85,31 @@ TEST(CudaImages, OfACompilerThatMayContractOrApproximateAreFoundOut) {
   EXPECT_THAT(RoundedOtherwise(PtxBy("-fmad=false -prec-div=false", "common")), Not(IsEmpty()));
 }
 
-// nvcc copies assembly of a source unread. Drivers assemble by what this is made of, too.
+// nvcc writes the version that it knows, and a driver refuses one that it does not.
+TEST(CudaImages, AreOfAnOldVersionOfPtxSoThatOldDriversTakeThem) {
+  if (kCudaCapability > 75) GTEST_SKIP() << "later cards need a later one";
+  for (const CudaImage& image : CudaImages()) {
+    EXPECT_THAT(image.ptx, HasSubstr("\n.version 6.4\n.target sm_")) << image.program;
+  }
+}
+
+// nvcc copies assembly of a source unread, and what is newer than the images' version is refused
+// here alone. Drivers assemble by what this is made of, too.
 TEST(CudaImages, AreTakenByNvidiasAssembler) {
   if (std::getenv("TROUPE_NVCC") == nullptr) GTEST_SKIP() << "ctest says where nvcc is";
   const TempFolder folder;
   const std::string options = "-cubin -arch=sm_" + std::to_string(kCudaCapability);
   for (const CudaImage& image : CudaImages()) {
-    EXPECT_TRUE(Compiles(options, std::string(image.program) + ".ptx", folder.PathOf("a.cubin")))
+    EXPECT_TRUE(Compiles(options, folder.Write("a.ptx", image.ptx), folder.PathOf("a.cubin")))
         << image.program;
+  }
+  // An instruction of 6.5.
+  for (const char* const version : {"6.4", "6.5"}) {
+    const std::string ptx = std::string(".version ") + version +
+                            "\n.target sm_75\n.address_size 64\n.visible .entry Pack() {\n"
+                            ".reg .b32 %r<4>;\ncvt.pack.sat.u16.s32 %r1, %r2, %r3;\nret;\n}\n";
+    const std::string path = folder.Write("later.ptx", ptx);
+    EXPECT_EQ(Compiles(options, path, folder.PathOf("a.cubin")), version == std::string("6.5"));
   }
 }
 

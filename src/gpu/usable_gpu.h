@@ -40,8 +40,8 @@ struct TestedGpu {
 // Each card once, whichever ways there are to it (listing.h).
 Result<std::vector<GpuInfo>> ListGpus();
 
-// By the first of some ways to a card that `open` opens, so that a driver whose CUDA is too old for
-// our kernels may do by OpenCL: a warning says so. A card that computed something else is not tried
+// By the first of some ways to a card that `open` opens, so that a card that is too old for CUDA's
+// kernels may do by OpenCL: a warning says so. A card that computed something else is not tried
 // by another way. Where none opens it, why the first one does not. `why`: of a way that the list
 // lacks, by which the card should be reached first.
 Result<TestedGpu> OpenByFirst(std::span<const GpuWay> ways,
