@@ -14,24 +14,23 @@ set(cuda_options -ptx -std=c++17 -arch=compute_${TROUPE_CUDA_CAPABILITY} -O3
 
 set(TROUPE_CUDA_PROGRAMS_FOLDER "")
 if(TROUPE_CUDA AND TROUPE_NVCC AND NOT CMAKE_CROSSCOMPILING)
-  get_filename_component(nvcc_folder "${TROUPE_NVCC}" REALPATH)
-  get_filename_component(nvcc_folder "${nvcc_folder}" DIRECTORY)
+  get_filename_component(nvcc_file "${TROUPE_NVCC}" REALPATH)  # another one may come to lie under its name
+  get_filename_component(nvcc_folder "${nvcc_file}" DIRECTORY)
   find_path(TROUPE_CUDA_HEADERS NAMES cuda.h HINTS ${nvcc_folder}/../include /usr/local/cuda/include
     DOC "Where cuda.h lies: it comes with nvcc")
   mark_as_advanced(TROUPE_CUDA_HEADERS)
-  # An nvcc may be there that does not know this machine's compiler.
-  if(NOT "${TROUPE_NVCC} ${cuda_options}" STREQUAL "${TROUPE_NVCC_TRIED}")
+  # An nvcc may be there that does not know this machine's compiler. It is tried again until that has changed.
+  set(with "${nvcc_file} ${cuda_options}")
+  if(NOT with STREQUAL "${TROUPE_NVCC_TRIED}")
     set(tried ${CMAKE_CURRENT_BINARY_DIR}/nvcc_tried)
     file(WRITE ${tried}.cu "extern \"C\" __global__ void Nothing() {}\n")
     execute_process(COMMAND ${TROUPE_NVCC} ${cuda_options} ${tried}.cu -o ${tried}.ptx
       RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
-    set(TROUPE_NVCC_WORKS OFF CACHE INTERNAL "")
     if(failed STREQUAL "0")
-      set(TROUPE_NVCC_WORKS ON CACHE INTERNAL "")
+      set(TROUPE_NVCC_TRIED "${with}" CACHE INTERNAL "")
     endif()
-    set(TROUPE_NVCC_TRIED "${TROUPE_NVCC} ${cuda_options}" CACHE INTERNAL "")
   endif()
-  if(TROUPE_NVCC_WORKS AND TROUPE_CUDA_HEADERS)
+  if(with STREQUAL "${TROUPE_NVCC_TRIED}" AND TROUPE_CUDA_HEADERS)
     set(TROUPE_CUDA_PROGRAMS_FOLDER ${CMAKE_CURRENT_BINARY_DIR}/programs)
   endif()
 endif()
@@ -51,7 +50,7 @@ function(troupe_cuda_images target)
     list(APPEND texts ${folder}/${program}.cu ${folder}/${program}_cpp.cc)
     add_custom_command(OUTPUT ${folder}/${program}.ptx
       COMMAND ${TROUPE_NVCC} ${cuda_options} ${program}.cu -o ${program}.ptx
-      DEPENDS ${folder}/${program}.cu WORKING_DIRECTORY ${folder} COMMENT "nvcc: ${program}" VERBATIM)
+      DEPENDS ${folder}/${program}.cu ${nvcc_file} WORKING_DIRECTORY ${folder} COMMENT "nvcc: ${program}" VERBATIM)
     list(APPEND images ${folder}/${program}.ptx)
   endforeach()
   add_custom_command(OUTPUT ${texts} COMMAND kernel_programs ${folder} DEPENDS kernel_programs
