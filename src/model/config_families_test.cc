@@ -343,6 +343,8 @@ TEST(ConfigOfAFamily, RefusesASwitchTransformerThatCannotBe) {
   };
   EXPECT_THAT(error("encoder_block_count", std::uint32_t{4}), HasSubstr("encoder_block_count"));
   EXPECT_THAT(error("decoder_start_token_id", std::uint32_t{512}), HasSubstr("start_token_id"));
+  EXPECT_THAT(error("expert_used_count", std::uint32_t{2}),
+              HasSubstr("switch.expert_used_count is 2, expected 1"));
   EXPECT_THAT(error("expert_layers", Array{std::vector<bool>{true}}), HasSubstr("4 flags"));
   EXPECT_THAT(error("expert_layers", Array{std::vector<bool>(4)}), HasSubstr("one of them true"));
   EXPECT_THAT(error("attention.relative_buckets_count", std::uint32_t{2}), HasSubstr("buckets"));

@@ -63,6 +63,10 @@ Result<ModelConfig> ReadSwitchConfig(const Metadata& metadata) {
   TROUPE_ASSIGN_OR_RETURN(config.logit_scale, keys.PositiveNumberOr("logit_scale", 1.0f));
   MoeConfig& moe = config.moe;
   if (moe.routing.experts == 0) return InvalidArgument("{} is missing", keys.Full("expert_count"));
+  if (moe.routing.top_k != 1) {
+    return InvalidArgument("{} is {}, expected 1", keys.Full("expert_used_count"),
+                           moe.routing.top_k);
+  }
   TROUPE_RETURN_IF_ERROR(ReadExpertSizes(keys, config.dense_ff, moe));
   TROUPE_RETURN_IF_ERROR(ReadExpertLayers(keys, config));
   const bool has_dense = moe.leading_dense > 0 || !moe.dense_layers.empty();
