@@ -208,6 +208,10 @@ TEST(ConfigOfAFamily, WhatNemotronHCannotBeIsRefused) {
               HasSubstr("feed_forward_length: no experts behind block 3"));
   EXPECT_THAT(ErrorOf(BlockKeys("nemotron_h", "MMM*")),
               HasSubstr("nemotron_h.feed_forward_length is missing"));
+  Metadata with_experts = BlockKeys("nemotron_h", "M-*-");
+  with_experts.Set("nemotron_h.expert_count", std::uint32_t{8});
+  EXPECT_THAT(ErrorOf(with_experts),
+              HasSubstr("nemotron_h.expert_count is 8, expected 0: nemotron_h_moe has experts"));
   Metadata m = BlockKeys("nemotron_h", "M-*-");
   m.Set("nemotron_h.feed_forward_length", Array{std::vector<std::int32_t>{0, 512, 0, 256}});
   EXPECT_THAT(ErrorOf(m), HasSubstr("0, or the same number, in each layer"));

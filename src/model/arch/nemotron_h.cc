@@ -93,6 +93,12 @@ Result<ModelConfig> ReadBlocks(const ArchKeys& keys, Architecture architecture) 
 
 Result<ModelConfig> ReadNemotronHConfig(const Metadata& metadata) {
   const ArchKeys keys(metadata, "nemotron_h");
+  TROUPE_ASSIGN_OR_RETURN(const std::uint32_t experts,
+                          keys.CountOr("expert_count", 0, 0, kMaxWidth));
+  if (experts > 0) {
+    return InvalidArgument("{} is {}, expected 0: nemotron_h_moe has experts",
+                           keys.Full("expert_count"), experts);
+  }
   return ReadBlocks(keys, Architecture::kNemotronH);
 }
 
