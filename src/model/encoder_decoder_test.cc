@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "model/switch_model_for_test.h"
 #include "model/tiny_model_for_test.h"
 #include "testing/test_seed.h"
@@ -147,6 +149,26 @@ TEST_F(EncoderDecoder, APassThatFailsInEitherHalfLeavesEverySequenceAsItWas) {
     part.Use(sound);
   }
   ASSERT_TRUE(part.Forward(batch).ok());
+  EXPECT_EQ(part.Logits(0, 1).front(), alone[1]);
+  EXPECT_EQ(part.Logits(8, 1).front(), fresh[0]);
+}
+
+TEST_F(EncoderDecoder, ACancelledPromptEndsNoPassThatHasWantedDecodes) {
+  ModelPart part(model_, model_.AllLayers(), {.sequences = 2});
+  const TokenList prompt = TinySwitch::Prompt(5, rng_), other = TinySwitch::Prompt(7, rng_);
+  const auto alone = Answer(part, prompt, {9}), fresh = Answer(part, other, {});
+  KvSequence a = part.NewSequence(8), b = part.NewSequence(8);
+  ASSERT_TRUE(part.Forward({.cache = &a, .tokens = prompt}).ok());
+  const TokenList next = {9};
+  std::atomic<bool> unwanted = true, wanted = false;
+  RowGroup batch[] = {{.cache = &a, .tokens = next, .unwanted = &unwanted},
+                      {.cache = &b, .tokens = other, .unwanted = &unwanted}};
+  EXPECT_EQ(part.Forward(batch).code(), Code::kCancelled);
+  EXPECT_EQ(a.length(), 6u);
+  EXPECT_EQ(b.encoded(), 0u);
+  batch[0].unwanted = &wanted;
+  const Status run = part.Forward(batch);
+  ASSERT_TRUE(run.ok()) << run.message();
   EXPECT_EQ(part.Logits(0, 1).front(), alone[1]);
   EXPECT_EQ(part.Logits(8, 1).front(), fresh[0]);
 }

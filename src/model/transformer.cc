@@ -12,15 +12,6 @@
 #include "quant/dequantize.h"
 
 namespace troupe {
-namespace {
-
-bool IsUnwanted(Batch batch) {
-  return std::ranges::all_of(batch, [](const RowGroup& group) {
-    return group.unwanted != nullptr && group.unwanted->load(std::memory_order_relaxed);
-  });
-}
-
-}  // namespace
 
 Status Transformer::CheckGroup(const RowGroup& group) const {
   TROUPE_CHECK(group.stream.empty() == (layers_.first == 0) &&
@@ -124,10 +115,16 @@ PassTools Transformer::Tools() {
           .gate_seconds = gate_seconds_};
 }
 
+bool Transformer::IsUnwanted() const {
+  return std::ranges::all_of(asked_, [](const RowGroup& group) {
+    return group.unwanted != nullptr && group.unwanted->load(std::memory_order_relaxed);
+  });
+}
+
 Status Transformer::RunLayers(Batch batch, LayerRange layers, Workspace& workspace) {
   ForwardPass pass(Tools(), batch, workspace, rows_);
   for (std::uint32_t layer = layers.first; layer < layers.end; ++layer) {
-    if (IsUnwanted(batch)) return Error(Code::kCancelled, "nobody wants this pass any more");
+    if (IsUnwanted()) return Error(Code::kCancelled, "nobody wants this pass any more");
     const LayerWeights& w = weights_.layers[layer];
     Show(layer, StreamPlace::kAttentionInput, workspace);
     experts_.Advance();
@@ -179,6 +176,7 @@ void Transformer::KeepFirstRows(KvSequence& sequence, std::size_t rows) {
 
 Status Transformer::Forward(Batch batch, Workspace& workspace) {
   TROUPE_RETURN_IF_ERROR(CheckBatch(batch, workspace));
+  asked_ = batch;
   if (config_.encoder) return ForwardInHalves(batch, workspace);
   PlaceRows(batch, workspace);
   const PassFacts facts = FactsOf(batch, layers_);

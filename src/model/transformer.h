@@ -93,6 +93,7 @@ class Transformer {
   void Embed(TokenIds tokens, float* stream, Workspace& workspace) const;
   void TellRowsDone(std::uint32_t layers) const;
   void Show(std::uint32_t layer, StreamPlace place, const Workspace& workspace) const;
+  bool IsUnwanted() const;
   Status RunLayers(Batch batch, LayerRange layers, Workspace& workspace);
 
   // encoder_decoder.cc
@@ -111,6 +112,7 @@ class Transformer {
   MatMulRegion region_;
   AttentionRegion attention_;
   std::size_t rows_ = 0;  // of the last pass
+  Batch asked_;           // of the pass under way: all of it, even while one half of it runs
   // Of an encoder-decoder: where each row of the last batch is in the workspace.
   static constexpr std::uint32_t kNotPlaced = ~0u;
   std::vector<std::uint32_t> placed_;
