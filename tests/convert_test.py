@@ -21,6 +21,9 @@ import troupe_cli
 import xverse_model
 
 CONVERT = pathlib.Path(__file__).resolve().parent.parent / "tools/convert/convert"
+sys.path.insert(0, str(CONVERT.parent))
+import gguf_stream  # noqa: E402
+from refused import Refused  # noqa: E402
 
 # The plain model computes in float64, troupe in float32 with weights that are exactly these; keys and values
 # are cached as float16, off by at most 2^-12 of their size, and what they answer is a part of the stream.
@@ -122,11 +125,13 @@ class Conversion(unittest.TestCase):
 
     def test_ConfigurationsOfOtherModelsAreRefused(self):
         for key, value, because in (("model_type", "llama", "model_type is 'llama', expected 'switch_transformers' or 'xverse'"),
+                                    ("model_type", [], "model_type is []"), ("model_type", {"a": 1}, "model_type is {'a': 1}"),
                                     ("num_experts", None, "num_experts is None, expected a whole number"),
                                     ("moe_top_k", 0, "moe_top_k is 0"), ("hidden_act", "gelu", "hidden_act"),
                                     ("rope_scaling", {"type": "dynamic"}, "rope_scaling"),
                                     ("num_attention_heads", 3, "num_attention_heads is 3"),
-                                    ("rms_norm_eps", math.nan, "rms_norm_eps"),
+                                    *(("rms_norm_eps", value, "a number above 0 that float32 has")
+                                      for value in (math.nan, 1e300, 10**400, math.inf, 1e-300, 0, -1, True, [], "1")),
                                     ("eos_token_id", 1 << 20, "eos_token_id"),
                                     ("num_hidden_layers", 3, "'model.layers.2.input_layernorm.weight' is missing"),
                                     ("num_experts", 1 << 20, "'model.layers.0.mlp.router.weight' has shape")):
@@ -162,7 +167,10 @@ class Conversion(unittest.TestCase):
                 ("it ends at byte", cut), ("the header is no JSON", header("{")), ("no JSON object", header("[]")),
                 ("5 bytes, no safetensors file", lambda folder: (folder / "model.safetensors").write_bytes(b"12345")),
                 ("a header of", lambda folder: (folder / "model.safetensors").write_bytes(b"\xff" * 9)),
-                ("type I8, expected F32", entry(dtype="I8")), ("shape [-1]", entry(shape=[-1])),
+                ("type I8, expected F32", entry(dtype="I8")), ("type [], expected F32", entry(dtype=[])),
+                ("shape [-1]", entry(shape=[-1])), ("at most 8 whole numbers", entry(shape=[1] * 9)),
+                ("at most 8 whole numbers", entry(shape=[10**4000] * 2)), ("type {}, expected F32", entry(dtype={})),
+                ("is no text", lambda folder: (folder / "tokenizer_config.json").write_text('{"chat_template": "\\ud800"}')),
                 ("data_offsets [0]", entry(data_offsets=[0])), ("expected 8 for F32", entry(shape=[2])),
                 ("dtype, shape and data_offsets", header('{"a": {}}')),
                 ("No such file", lambda folder: (folder / "model.safetensors").unlink()),
@@ -170,12 +178,19 @@ class Conversion(unittest.TestCase):
             with self.subTest(because):
                 self.refused(because, spoil)
 
+    def test_ATensorOfAnotherSizeThanItSaidLeavesNoFile(self):
+        with self.assertRaisesRegex(Refused, "m.gguf: tensor 'a' has 3 bytes, declared 4"):
+            gguf_stream.write(self.path / "m.gguf", {}, [("a", "F32", (1,), 4, lambda: [b"12", b"3"])])
+        self.assertEqual(list(self.path.iterdir()), [])
+
     def test_AnIndexThatNamesWhatIsNotThereIsRefused(self):
         def index(**weights):
             return lambda folder: (folder / "model.safetensors.index.json").write_text(
                 json.dumps({"weight_map": weights}))
 
         for because, spoil in (("expected one of this folder", index(a="../config.json")),
+                               ("expected one of this folder", index(a="\0")),
+                               ("expected one of this folder", index(a="\ud800")),
                                ("no tensor 'a'", index(a="model-00001-of-00002.safetensors")),
                                ("no weight_map", index())):
             with self.subTest(because):

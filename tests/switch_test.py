@@ -9,6 +9,7 @@ import json
 import math
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -205,12 +206,14 @@ class Switch(unittest.TestCase):
         self.assertIn("begins with", self.refused("run", self.model, "--prompt-ids", "0,3,4", "-n", 2))
 
     def test_BadInputIsOneLine(self):
-        def says(name, changes=(), drop=()):
+        def says(name, changes=(), drop=(), pieces=b""):
             config = {**switch_network.CONFIG, **dict(changes)}
             tensors = switch_network.random_tensors(switch_network.CONFIG, np.random.default_rng(SEED))
             for tensor in drop:
                 del tensors[tensor]
             switch_network.write_folder(self.folder / name, config, tensors)
+            with open(self.folder / name / "spiece.model", "ab") as model:
+                model.write(pieces)
             said = self.convert(self.folder / name, self.folder / "bad.gguf", expect=1)
             self.assertEqual(said.count("\n"), 1)
             return said
@@ -218,6 +221,17 @@ class Switch(unittest.TestCase):
         self.assertIn("shape", says("misshapen", {"d_ff": 100}))
         self.assertIn("is_gated_act", says("gated", {"is_gated_act": True}))
         self.assertIn("model_type", says("other", {"model_type": "t5"}))
+        for number, value in enumerate((1e300, 10**400, math.inf)):
+            self.assertIn("a number above 0", says(f"huge {number}", {"layer_norm_epsilon": value}))
+        for number, (kind, because) in enumerate((
+                (b"\x18\x00", "type 0"), (b"\x18\x07", "type 7"), (b"\x1a\x01\x01", "type b"), (b"\x10\x01", ""),
+                (b"\x15" + struct.pack("<f", math.nan), "score nan"), (b"\x11" + bytes(8), ""), (b"\x08\x01", ""))):
+            piece = b"\x0a\x01x" + kind
+            said = says(f"piece {number}", pieces=bytes([1 << 3 | 2, len(piece)]) + piece)
+            self.assertIn("no SentencePiece model", said)
+            self.assertIn(because, said)
+        for number, kind in enumerate((b"\x10\x01", b"\x1a\x01\x01")):  # the map as a number, a flag as text
+            self.assertIn("fields of other kinds", says(f"rules {number}", pieces=bytes([3 << 3 | 2, len(kind)]) + kind))
         self.assertIn("tensor 'decoder.block.3", says("more", {"num_decoder_layers": 3,
                                                                          "num_sparse_decoder_layers": 1}))
 

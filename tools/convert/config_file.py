@@ -3,6 +3,7 @@ import safetensors
 from refused import Refused
 
 _MOST = 1 << 24  # of anything that is counted
+_LEAST_FLOAT, _MOST_FLOAT = 2.0**-126, (2 - 2.0**-23) * 2.0**127  # of float32, in which the file to come has them
 
 
 class ConfigFile:
@@ -30,8 +31,9 @@ class ConfigFile:
 
     def number(self, key, otherwise):
         value = self.get(key, otherwise)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-            raise self.refuse(key, "a number above 0")
+        if (isinstance(value, bool) or not isinstance(value, (int, float))
+                or not _LEAST_FLOAT <= value <= _MOST_FLOAT):
+            raise self.refuse(key, "a number above 0 that float32 has")
         return float(value)
 
     def flag(self, key, otherwise):

@@ -7,13 +7,18 @@ import pathlib
 import struct
 import sys
 
+from refused import Refused
+
 ALIGNMENT = 32
 TYPES = {"F32": 0, "F16": 1, "BF16": 30}
 _UINT8, _UINT32, _INT32, _FLOAT32, _BOOL, _STRING, _ARRAY = 0, 4, 5, 6, 7, 8, 9
 
 
 def _text(value):
-    data = value.encode()
+    try:
+        data = value.encode()
+    except UnicodeEncodeError as error:  # JSON can name halves of characters
+        raise Refused(f"{value[:80]!r} is no text: {error.reason}") from None
     return struct.pack("<Q", len(data)) + data
 
 
@@ -55,7 +60,7 @@ def write(path, metadata, tensors):
             for name, _, _, size, pieces in tensors:
                 written = sum(file.write(piece) for piece in pieces())
                 if written != size:
-                    raise ValueError(f"tensor {name}: {written} bytes, declared {size}")
+                    raise Refused(f"{path}: tensor '{name}' has {written} bytes, declared {size}")
                 file.write(bytes(-size % ALIGNMENT))
             file.flush()
             os.fsync(file.fileno())

@@ -12,6 +12,7 @@ from refused import Refused
 INDEX, ALONE = "model.safetensors.index.json", "model.safetensors"
 SIZES = {"F32": 4, "F16": 2, "BF16": 2}  # bytes of a number, of the types that are read
 _MOST_HEADER = 100 << 20  # what the format allows
+_MOST_DIMENSIONS = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +49,7 @@ def read_json(path):
 
 
 def _is_whole(value):
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
 
 
 def _tensor(path, name, entry, begin, end):
@@ -59,10 +60,10 @@ def _tensor(path, name, entry, begin, end):
     if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= entry.keys():
         raise refuse("dtype, shape and data_offsets expected")
     type_, shape, place = entry["dtype"], entry["shape"], entry["data_offsets"]
-    if type_ not in SIZES:
+    if not isinstance(type_, str) or type_ not in SIZES:
         raise refuse(f"type {type_}, expected {', '.join(SIZES)}")
-    if not isinstance(shape, list) or not all(map(_is_whole, shape)):
-        raise refuse(f"shape {shape}, expected whole numbers")
+    if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS or not all(map(_is_whole, shape)):
+        raise refuse(f"shape {shape}, expected at most {_MOST_DIMENSIONS} whole numbers")
     if not isinstance(place, list) or len(place) != 2 or not all(map(_is_whole, place)):
         raise refuse(f"data_offsets {place}, expected two whole numbers")
     size = math.prod(shape) * SIZES[type_]
@@ -104,7 +105,7 @@ def _of_index(folder):
     if not isinstance(places, dict) or not places:
         raise Refused(f"{folder / INDEX}: no weight_map")
     for file in places.values():
-        if not isinstance(file, str) or pathlib.PurePath(file).name != file:
+        if not isinstance(file, str) or not file.isprintable() or pathlib.PurePath(file).name != file:
             raise Refused(f"{folder / INDEX}: weight_map names the file {file!r}, expected one of this folder")
     files = {file: tensors_of(folder / file) for file in sorted(set(places.values()))}
     for name, file in places.items():

@@ -2,12 +2,14 @@
 are wanted. sentencepiece_model.proto of google/sentencepiece has their numbers.
 """
 import dataclasses
+import math
 import struct
 
 from refused import Refused
 
 _PIECES, _NORMALIZER, _TRAINER = 1, 3, 2
 _UNIGRAM = 1
+_KINDS = range(1, 7)  # of pieces
 
 
 @dataclasses.dataclass
@@ -60,6 +62,10 @@ def _piece(data):
             (score,) = struct.unpack("<f", value)
         elif number == 3:
             kind = value
+    if kind not in _KINDS:
+        raise ValueError(f"piece {text!r} has type {kind!r}, expected {_KINDS[0]} to {_KINDS[-1]}")
+    if not math.isfinite(score):
+        raise ValueError(f"piece {text!r} has score {score}")
     return text, score, kind
 
 
@@ -82,6 +88,8 @@ def _parse(data):
         elif number == _NORMALIZER:
             rules = dict(_fields(value))
             model.charsmap = rules.get(2, b"")
-            model.add_dummy_prefix = bool(rules.get(3, 1))
-            model.remove_extra_whitespaces = bool(rules.get(4, 1))
+            flags = rules.get(3, 1), rules.get(4, 1)
+            if not isinstance(model.charsmap, bytes) or not all(isinstance(flag, int) for flag in flags):
+                raise ValueError("the normalizer has fields of other kinds")
+            model.add_dummy_prefix, model.remove_extra_whitespaces = map(bool, flags)
     return model
