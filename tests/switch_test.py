@@ -202,6 +202,11 @@ class Switch(unittest.TestCase):
         text = self.folder / "text.txt"
         text.write_text("the park walks in the park. " * 400)
         self.assertIn("encoder", self.refused("calibrate", self.model, "--text", text))
+        said = self.refused("bench", self.model, "-p", 8, "-n", 2, "--prompt-length", 4, "-r", 1)
+        self.assertIn("an encoder-decoder, which bench does not time", said)
+        for mode in (("--closed-loop", 2), ("--resident-draft", 2)):
+            said = self.refused("eval", self.model, "--text", text, *mode, "--slots", 6, "--substitute", "drop")
+            self.assertIn("an encoder-decoder, which eval does not measure", said)
         self.assertIn("begins with", self.refused("run", self.model, "--prompt-ids", "3,4,5,1", "-n", 2))
         self.assertIn("begins with", self.refused("run", self.model, "--prompt-ids", "0,3,4", "-n", 2))
 

@@ -106,6 +106,13 @@ class BenchCommand final : public Command {
     }
     TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                             engine_.Open(Longest(), trace_.scores()));
+    if (engine->config().encoder) {
+      return Error(Code::kUnimplemented,
+                   "{}: an encoder-decoder, which bench does not time: its prompts are not read in "
+                   "chunks, and a token passes a part of the layers; run and bench-server say how "
+                   "fast it answers",
+                   engine->path());
+    }
     if (Longest() > engine->plan().context()) {
       return Error(Code::kResourceExhausted,
                    "{} tokens are to be timed, the context has {}; --ctx asks for more", Longest(),

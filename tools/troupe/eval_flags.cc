@@ -55,7 +55,15 @@ EngineFlags EvalFlags::Flags() const {
 }
 
 Result<std::unique_ptr<Engine>> EvalFlags::Open(std::optional<TraceScores> trace) const {
-  return Flags().Open(window_.value_or(kWindow), trace);
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                          Flags().Open(window_.value_or(kWindow), trace));
+  if (engine->config().encoder) {
+    return Error(Code::kUnimplemented,
+                 "{}: an encoder-decoder, which eval does not measure: a text's tokens predict "
+                 "nothing in it, only an answer's do",
+                 engine->path());
+  }
+  return engine;
 }
 
 Status EvalFlags::LoadText() {
