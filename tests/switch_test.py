@@ -109,7 +109,7 @@ class Switch(unittest.TestCase):
         self.assertGreater(network.dropped, 0)
 
     def test_EveryLayerMayHaveExpertsAndEncoderAndDecoderDifferentDepths(self):
-        model, network = self.make("sparse", seed=8, num_layers=3, num_sparse_encoder_layers=3, num_decoder_layers=2,
+        model, network = self.make("sparse", seed=86, num_layers=3, num_sparse_encoder_layers=3, num_decoder_layers=2,
                                    num_sparse_decoder_layers=1)
         self.assert_matches(model, network)
 
