@@ -57,7 +57,9 @@ def setUpModule():
 
 
 def troupe(*arguments):
-    done = subprocess.run([TROUPE, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    done = subprocess.run([TROUPE, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise AssertionError(f"troupe {arguments[0]}: exit code {done.returncode}, {done.stderr.strip()}")
     return json.loads(done.stdout)
 
 
@@ -232,12 +234,13 @@ class AHead(unittest.TestCase):
         head_file.join(self.file, gguf_reader.Gguf(part), joined)
         text = made_texts(5, 32 * 64).tolist()
         (self.folder / "text.ids").write_text(",".join(map(str, text)))
-        record = troupe("eval", joined, "--ids-file", self.folder / "text.ids", "--head-draft", 1, "--threads", 1, "--json", "-")
+        record = troupe("eval", joined, "--ids-file", self.folder / "text.ids", "--head-draft", 1, "--ctx", 256,
+                        "--threads", 1, "--json", "-")
         right = tried = 0
         for begin in range(0, 32 * 64, 8 * 64):  # a fourth of the prompts
             prompt = [1, *text[begin:begin + 64]]
             answer = troupe("run", joined, "--prompt-ids", ",".join(map(str, prompt)), "-n", 128, "--temperature", 0,
-                            "--ignore-eos", "--threads", 1, "--speculate", "off", "--json", "-")["token_ids"]
+                            "--ignore-eos", "--ctx", 256, "--threads", 1, "--speculate", "off", "--json", "-")["token_ids"]
             said, _ = run.head.says(self.model, torch.tensor([prompt + answer]))
             guesses = run.head.tokens[said[0].argmax(-1)].tolist()  # guesses[i] is of token i + 2
             right += sum(guess == token for guess, token in zip(guesses[len(prompt) - 1:], answer[1:]))
