@@ -145,7 +145,7 @@ class Switch(unittest.TestCase):
 
     def test_RequestsOfAServerGetTheTextsThatEachGetsAlone(self):
         prompts = ["the park", "walks in the park", "the <extra_id_0> park", "park the walks in in in", "in", "park in"]
-        with serve_test.Server(model=self.model) as server:
+        with serve_test.Server("--pooling", "mean", model=self.model) as server:
             def ask(i):
                 return server.complete(prompts[i], seed=i, temperature=2)
             alone = [ask(i) for i in range(len(prompts))]

@@ -25,7 +25,10 @@ RecordedRoutes RandomRoutes(std::size_t tokens, bool skewed = false) {
 }
 
 TEST(ShallowChoiceTest, LayersThatForecastsDoNotCoverAreWorthKeeping) {
-  const RecordedRoutes routes = RandomRoutes(500);
+  RecordedRoutes routes = RandomRoutes(500);
+  for (std::size_t i = 0; i < routes.ids.size(); ++i) {
+    if (i % kLayers >= 2) routes.ids[i] = 0;  // these need a slot each
+  }
   const std::vector<double> covered = {0, 0, 1, 1};
   const auto costs = CostsOfShallow(routes, covered, 18, 2, 3);
   ASSERT_EQ(costs.size(), 4u);
