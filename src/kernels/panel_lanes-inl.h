@@ -61,9 +61,7 @@ HWY_INLINE F GeluTimes(F gate, F up) {
   return hn::Mul(hn::Mul(gate, FastSigmoid(DF(), inner)), up);
 }
 
-HWY_INLINE F Relu(F gate) {
-  return hn::IfThenElse(hn::Lt(gate, SetF(0.0f)), SetF(0.0f), gate);
-}
+HWY_INLINE F Relu(F gate) { return hn::IfThenElse(hn::Lt(gate, SetF(0.0f)), SetF(0.0f), gate); }
 HWY_INLINE F SquaredRelu(F gate) {
   const F x = Relu(gate);
   return hn::Mul(x, x);
