@@ -39,12 +39,16 @@ struct RowGroupFacts {
 };
 
 struct PassFacts {
-  std::uint32_t first_layer = 0;      // the first one that has experts
+  // Of the layers that the rows go through: the first one that has experts, and what is behind the
+  // last one that has. Where that is the same number, none has.
+  std::uint32_t first_layer = 0;
+  std::uint32_t end_layer = ~0u;      // as of here and above: the model's last layer has some
   std::vector<RowGroupFacts> groups;  // rows lie in this order, group after group
   // Its rows only guess, from the experts in memory: what is not there is left out, nothing is
   // waited for, and nobody learns from it. All of its rows are guessed.
   bool drafts = false;
 
+  bool HasExperts() const { return first_layer < end_layer; }
   std::uint32_t rows() const { return RowsIn(Phase::kPrompt) + RowsIn(Phase::kDecode); }
   std::uint32_t RowsIn(Phase phase) const {
     std::uint32_t rows = 0;

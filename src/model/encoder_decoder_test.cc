@@ -200,6 +200,21 @@ TEST_F(EncoderDecoder, EachHalfIsAPassOfItsOwnRowsAndLayers) {
   EXPECT_EQ(part.transformer().expert_uses(), 5u + 1 + 7 + 2);
 }
 
+TEST_F(EncoderDecoder, APassSaysIfNoneOfItsLayersHasExperts) {
+  const TokenList prompt = TinySwitch::Prompt(5, rng_);
+  for (const LayerRange sparse : {LayerRange{0, 2}, LayerRange{2, 5}}) {
+    const TinyModel model([&](const std::string& path) { TinySwitch::Write(path, 0, sparse); });
+    ModelPart part(model, model.AllLayers());
+    BrokenAt watched(part.weights(), 99);
+    part.Use(watched);
+    KvSequence sequence = part.NewSequence(8);
+    ASSERT_TRUE(part.Forward({.cache = &sequence, .tokens = prompt}).ok());
+    ASSERT_EQ(watched.passes().size(), 2u);
+    EXPECT_EQ(watched.passes()[0].HasExperts(), sparse.first == 0);
+    EXPECT_EQ(watched.passes()[1].HasExperts(), sparse.first != 0);
+  }
+}
+
 TEST_F(EncoderDecoder, ATokenOfAPromptTakesTheMemoryOfTheDecodersLayersAlone) {
   ModelConfig decoder_alone = model_.config();
   decoder_alone.layers = 3;

@@ -1,5 +1,5 @@
 // A tiny encoder-decoder with random weights, in F32: two encoder layers and three decoder layers,
-// of which each second one has experts.
+// of which each second one has experts, and a vocabulary of single letters.
 #pragma once
 
 #include <cmath>
@@ -13,18 +13,22 @@
 #include "base/rng.h"
 #include "gguf/metadata.h"
 #include "gguf/writer.h"
+#include "model/layer_range.h"
 
 namespace troupe {
 
 class TinySwitch {
  public:
   static constexpr std::int32_t kStart = 0;
+  static constexpr std::uint32_t kEncoder = 2, kLayers = 5, kExperts = 4;
 
-  // capacity: tokens of a prompt that an expert of the encoder answers; 0: any number.
-  static void Write(const std::string& path, std::uint32_t capacity = 0) {
-    TinySwitch made;
+  // capacity: tokens of a prompt that an expert of the encoder answers; 0: any number. Layers
+  // outside of `sparse` have no experts.
+  static void Write(const std::string& path, std::uint32_t capacity = 0,
+                    LayerRange sparse = {0, kLayers}) {
+    TinySwitch made(sparse);
     made.Build();
-    GgufWriter writer = GgufWriter::Create(path, KeysWith(capacity), made.specs_).value();
+    GgufWriter writer = GgufWriter::Create(path, made.KeysWith(capacity), made.specs_).value();
     Rng rng(5);
     for (const TensorSpec& spec : made.specs_) {
       std::vector<float> values(spec.ElementCount());
@@ -49,10 +53,12 @@ class TinySwitch {
   }
 
  private:
-  static constexpr std::uint32_t kEncoder = 2, kLayers = 5, kWidth = 64, kFf = 96, kHeads = 2;
-  static constexpr std::uint32_t kHeadDim = 32, kExperts = 4, kBuckets = 8, kVocabulary = 50;
+  static constexpr std::uint32_t kWidth = 64, kFf = 96, kHeads = 2, kHeadDim = 32, kBuckets = 8;
+  static constexpr std::uint32_t kVocabulary = 50;
 
-  static Metadata KeysWith(std::uint32_t capacity) {
+  explicit TinySwitch(LayerRange sparse) : sparse_(sparse) {}
+
+  Metadata KeysWith(std::uint32_t capacity) const {
     Metadata keys("tiny-switch");
     keys.Set("general.architecture", "switch");
     const std::pair<const char*, std::uint32_t> counts[] = {
@@ -78,10 +84,27 @@ class TinySwitch {
     std::vector<bool> flags;
     for (std::uint32_t layer = 0; layer < kLayers; ++layer) flags.push_back(HasExperts(layer));
     keys.Set("switch.expert_layers", Array{flags});
+    SetVocabulary(keys);
     return keys;
   }
 
-  static bool HasExperts(std::uint32_t layer) { return layer % 2 == 1; }
+  static void SetVocabulary(Metadata& keys) {
+    StringArray tokens{"<pad>", "</s>", "<unk>"};
+    std::vector<std::int32_t> types = {3, 3, 2};
+    while (tokens.size() < kVocabulary) {
+      tokens.Append(std::string(1, static_cast<char>('A' + tokens.size() - 3)));
+      types.push_back(1);
+    }
+    keys.Set("tokenizer.ggml.model", "t5");
+    keys.Set("tokenizer.ggml.tokens", Array{std::move(tokens)});
+    keys.Set("tokenizer.ggml.scores", Array{std::vector<float>(kVocabulary, -1.0f)});
+    keys.Set("tokenizer.ggml.token_type", Array{std::move(types)});
+    keys.Set("tokenizer.ggml.unknown_token_id", std::uint32_t{2});
+    keys.Set("tokenizer.ggml.eos_token_id", std::uint32_t{1});
+    keys.Set("tokenizer.ggml.add_eos_token", true);
+  }
+
+  bool HasExperts(std::uint32_t layer) const { return layer % 2 == 1 && sparse_.Contains(layer); }
 
   void Add(std::string name, std::uint64_t cols, std::uint64_t rows = 1,
            std::uint64_t matrices = 1) {
@@ -126,6 +149,7 @@ class TinySwitch {
     }
   }
 
+  LayerRange sparse_;
   std::vector<TensorSpec> specs_;
 };
 

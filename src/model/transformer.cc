@@ -85,10 +85,10 @@ void Transformer::TellRowsDone(std::uint32_t layers) const {
 }
 
 PassFacts Transformer::FactsOf(Batch batch, LayerRange layers) const {
-  std::uint32_t first = std::max(config_.moe.leading_dense, layers.first);
-  const std::vector<bool>& dense = config_.moe.dense_layers;
-  while (!dense.empty() && first + 1 < layers.end && dense[first]) ++first;
-  PassFacts facts{.first_layer = first, .groups = {}};
+  LayerRange sparse = layers;
+  while (sparse.size() > 0 && !config_.IsMoeLayer(sparse.first)) ++sparse.first;
+  while (sparse.size() > 0 && !config_.IsMoeLayer(sparse.end - 1)) --sparse.end;
+  PassFacts facts{.first_layer = sparse.first, .end_layer = sparse.end, .groups = {}};
   facts.groups.reserve(batch.size());
   facts.drafts = batch.front().drafts;
   for (const RowGroup& group : batch) {

@@ -58,7 +58,8 @@ void MissFlow::Continue() {
 LinkNow MissFlow::Link() const {
   LinkNow link{.now = now_};
   for (const ExpertId id : ahead_) link.queued_seconds += port_.SecondsLeft(id);
-  link.held_seconds = port_.SecondsHeld(choices_.pass().first_layer);
+  const PassFacts& pass = choices_.pass();
+  if (pass.HasExperts()) link.held_seconds = port_.SecondsHeld(pass.first_layer);
   return link;
 }
 

@@ -42,6 +42,7 @@ void Prefetcher::OnPassBegins(const PassFacts& pass) {
     decode_rows_ = rows_;
   }
   predictor_->OnPassBegins(pass);
+  if (!pass.HasExperts()) return;
   if (std::size_t{rows_} * experts_per_token_ < 4 * std::size_t{grid_.experts}) return;
   std::vector<Guess> all(grid_.experts);
   for (std::uint32_t e = 0; e < grid_.experts; ++e) all[e] = {.expert = e, .expected = true};

@@ -1,0 +1,63 @@
+// An engine with an encoder-decoder, whose layers with experts have others between them, or are all
+// on one side.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "model/switch_model_for_test.h"
+#include "runtime/engine.h"
+#include "runtime/session.h"
+#include "testing/temp_folder.h"
+#include "testing/test_seed.h"
+
+namespace troupe {
+namespace {
+
+class EncoderEngine : public testing::Test {
+ protected:
+  std::unique_ptr<Engine> Open(LayerRange sparse, std::optional<std::uint32_t> slots = {}) {
+    const std::string path = folder_.PathOf("m.gguf");
+    TinySwitch::Write(path, 0, sparse);
+    EngineOptions options{.threads = 2, .context = 96};
+    options.offload.slots = slots;
+    return Engine::Open(path, options).value();
+  }
+
+  // Of a prompt of both halves, and of some tokens behind it, one by one.
+  static std::vector<std::vector<float>> Logits(Engine& engine, TokenIds prompt, TokenIds answer) {
+    std::vector<std::vector<float>> all;
+    Session session = Session::Create(engine).value();
+    const auto keep = [&] { all.emplace_back(session.logits().begin(), session.logits().end()); };
+    EXPECT_TRUE(session.FeedPrompt(prompt).ok());
+    keep();
+    for (std::size_t i = 0; i < answer.size(); ++i) {
+      EXPECT_TRUE(session.Feed(answer.subspan(i, 1)).ok());
+      keep();
+    }
+    return all;
+  }
+
+  const TempFolder folder_;
+  Rng rng_{TestSeed()};
+};
+
+TEST_F(EncoderEngine, AHalfWithoutExpertsReadsNoneAhead) {
+  std::vector<TokenId> prompt = TinySwitch::Prompt(32, rng_);
+  for (TokenId token = 3; token < 35; ++token) prompt.push_back(token);  // rows of the decoder
+  const std::vector<TokenId> answer = {7, 30, 12};
+  const LayerRange all{0, TinySwitch::kLayers};
+  for (const LayerRange sparse :
+       {LayerRange{0, TinySwitch::kEncoder}, LayerRange{TinySwitch::kEncoder, all.end}, all}) {
+    const auto expected = Logits(*Open(sparse), prompt, answer);
+    const auto offloaded = Open(sparse, 3);
+    EXPECT_EQ(Logits(*offloaded, prompt, answer), expected);
+    EXPECT_GT(offloaded->expert_usage().reads, 0u);
+    EXPECT_GT(offloaded->offload_report()->prefetch->stats.loads, 0u)
+        << "the half that has experts does";
+  }
+}
+
+}  // namespace
+}  // namespace troupe
