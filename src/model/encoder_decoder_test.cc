@@ -187,11 +187,13 @@ TEST_F(EncoderDecoder, EachHalfIsAPassOfItsOwnRowsAndLayers) {
   ASSERT_EQ(watched.passes().size(), 4u);
   const PassFacts& encoder = watched.passes()[2];
   EXPECT_EQ(encoder.first_layer, 1u);
+  EXPECT_EQ(encoder.end_layer, 2u);
   ASSERT_EQ(encoder.groups.size(), 1u);
   EXPECT_EQ(encoder.groups[0].sequence, 1u);
   EXPECT_EQ(encoder.groups[0].rows, 7u);
   const PassFacts& decoder = watched.passes()[3];
   EXPECT_EQ(decoder.first_layer, 3u);
+  EXPECT_EQ(decoder.end_layer, 4u) << "its last layer has no experts";
   ASSERT_EQ(decoder.groups.size(), 2u);
   EXPECT_EQ(decoder.groups[0].position, 6u);
   EXPECT_EQ(decoder.groups[1].position, 7u);

@@ -16,7 +16,8 @@ Prefetcher::Prefetcher(ExpertCache& cache, std::uint32_t experts_per_token,
       options_(options),
       governor_(options.governor),
       odds_(2 * experts_per_token_),
-      loads_(grid_) {
+      loads_(grid_),
+      end_layer_(grid_.layers) {
   TROUPE_CHECK(predictor_ != nullptr);
 }
 
@@ -28,10 +29,11 @@ std::uint32_t Prefetcher::forecast_layers() const {
 void Prefetcher::OnPassBegins(const PassFacts& pass) {
   // What lies between two passes is the caller's time, so a pass's is counted from its first layer
   // with experts to its last. One that was cut short by an error says nothing.
-  if (in_pass_ && !prompt_ && !guessed_ && layer_ + 1 == grid_.layers) {
+  if (in_pass_ && !prompt_ && !guessed_ && layer_ + 1 == end_layer_) {
     governor_.OnToken(static_cast<double>(layer_began_ - pass_began_) * 1e-9, loads_needed_);
   }
   in_pass_ = false;
+  end_layer_ = std::min(pass.end_layer, grid_.layers);
   lists_.clear();
   prompt_ = pass.HasPrompt();
   rows_ = pass.rows();
@@ -166,7 +168,7 @@ void Prefetcher::NoteLookup(ExpertId id, Residence residence) {
   const bool loaded = IsAhead(id) || residence != Residence::kResident;
   layer_loads_ += loaded ? 1 : 0;
   // The last layer's loads end after the time that is compared.
-  const bool counts = layer_ + 1 < grid_.layers && (!displaced || governor_.resting());
+  const bool counts = layer_ + 1 < end_layer_ && (!displaced || governor_.resting());
   loads_needed_ += loaded && counts ? 1 : 0;
   loads_.ForgetDisplacing(id);
   if (residence != Residence::kAbsent) loads_.Forgive(id);

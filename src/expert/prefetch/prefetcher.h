@@ -115,8 +115,9 @@ class Prefetcher final : public Prefetching {
   // The pass under way.
   bool in_pass_ = false;
   std::uint32_t layer_ = 0;
-  bool prompt_ = false;   // it has rows of a prompt
-  bool guessed_ = false;  // it has rows of a draft: another number in every pass
+  std::uint32_t end_layer_;  // as PassFacts', at most the grid's
+  bool prompt_ = false;      // it has rows of a prompt
+  bool guessed_ = false;     // it has rows of a draft: another number in every pass
   std::uint32_t rows_ = 0;
   std::uint32_t decode_rows_ = 0;  // of the last pass that was decode alone
   Nanos pass_began_ = 0, layer_began_ = 0;

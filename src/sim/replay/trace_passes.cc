@@ -101,7 +101,10 @@ void TracePasses::Label(ReplayPass& pass) const {
   pass.mixed = mixed_;
   pass.recorded = group_ == 0;
   pass.facts = facts_;
-  pass.facts.first_layer = header_.moe_layers.empty() ? 0 : header_.moe_layers.front();
+  if (!header_.moe_layers.empty()) {
+    pass.facts.first_layer = header_.moe_layers.front();
+    pass.facts.end_layer = header_.moe_layers.back() + 1;
+  }
   pass.by_group.clear();
 }
 

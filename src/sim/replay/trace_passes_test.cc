@@ -141,7 +141,10 @@ TEST_F(SharedPassesTest, HaveAGroupForEachSequenceWhereverChunksEnd) {
   Expect(passes, {7, 2, 4});
   ASSERT_EQ(passes.size(), 3u);
   using Group = RowGroupFacts;
-  for (const ReplayPass& pass : passes) EXPECT_EQ(pass.facts.first_layer, 1u);
+  for (const ReplayPass& pass : passes) {
+    EXPECT_EQ(pass.facts.first_layer, 1u);
+    EXPECT_EQ(pass.facts.end_layer, header_.moe_layers.back() + 1);
+  }
   EXPECT_EQ(passes[0].facts.groups,
             (std::vector<Group>{{.sequence = 0, .phase = Phase::kPrompt, .rows = 5},
                                 {.sequence = 1, .phase = Phase::kPrompt, .rows = 2}}));
