@@ -35,9 +35,9 @@ enum class ExpertPlace : std::uint8_t {
 
 // Of the layers that have experts.
 struct ExpertMap {
-  std::uint32_t first_layer = 0;
-  std::uint32_t layers = 0;
-  std::uint32_t experts = 0;  // of a layer
+  std::uint32_t layers = 0;                  // that have experts
+  std::vector<std::uint32_t> layer_numbers;  // of these, in the model
+  std::uint32_t experts = 0;                 // of a layer
   // An entry for each expert, layer after layer.
   std::vector<ExpertPlace> places;
   // The share of the last tokens (some 64) that chose the expert, 0 to 1. Counting begins with the

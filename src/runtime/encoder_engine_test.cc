@@ -2,12 +2,15 @@
 // on one side.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "model/switch_model_for_test.h"
-#include "runtime/engine.h"
+#include "runtime/engine_runner.h"
 #include "runtime/session.h"
 #include "testing/temp_folder.h"
 #include "testing/test_seed.h"
@@ -57,6 +60,30 @@ TEST_F(EncoderEngine, AHalfWithoutExpertsReadsNoneAhead) {
     EXPECT_GT(offloaded->offload_report()->prefetch->stats.loads, 0u)
         << "the half that has experts does";
   }
+}
+
+TEST_F(EncoderEngine, TheMapOfExpertsHasTheLayersWithExpertsUnderTheirNumbers) {
+  const auto engine = Open({0, TinySwitch::kLayers});
+  EngineRunner runner(*engine);
+  runner.LookAtExperts();  // counting begins
+  const std::vector<TokenId> prompt = TinySwitch::Prompt(6, rng_);
+  const SequenceId sequence = runner.Reserve({.prompt = prompt, .tokens = 10})->id;
+  const PassRows rows{
+      .sequence = sequence, .request = 7, .tokens = prompt, .phase = Phase::kPrompt};
+  ASSERT_TRUE(runner.Run({&rows, 1}).ok());
+  const ExpertMap map = runner.LookAtExperts();
+  EXPECT_EQ(map.layers, 2u);
+  EXPECT_EQ(map.layer_numbers, (std::vector<std::uint32_t>{1, 3}));
+  EXPECT_EQ(map.places, std::vector(2 * TinySwitch::kExperts, ExpertPlace::kInMemory));
+  ASSERT_EQ(map.heat.size(), map.places.size());
+  // Six tokens went through the encoder's layer, and one through the decoder's.
+  for (const auto& [first, tokens] : {std::pair(0u, 6), std::pair(TinySwitch::kExperts, 1)}) {
+    float sum = 0;
+    for (const float share : std::span(map.heat).subspan(first, TinySwitch::kExperts)) sum += share;
+    EXPECT_NEAR(sum, 1 - std::exp(-tokens / RouteHeat::kMemory), 1e-5);
+  }
+  runner.EndRequest(7);
+  runner.Release(sequence);
 }
 
 }  // namespace

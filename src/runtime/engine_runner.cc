@@ -305,16 +305,25 @@ ExpertMap EngineRunner::LookAtExperts() {
   if (!heat_ && transformer.route_observer() == nullptr) {
     transformer.set_route_observer(&heat_.emplace(grid, routing.top_k));
   }
-  const std::uint32_t first = config.moe.leading_dense;
-  ExpertMap map{.first_layer = first,
-                .layers = grid.layers - first,
-                .experts = grid.experts,
-                .places = engine_.ExpertPlaces(),
-                .heat = {}};
-  const auto dense = static_cast<std::ptrdiff_t>(std::size_t{first} * grid.experts);
-  map.places.erase(map.places.begin(), map.places.begin() + dense);
+  const std::vector<ExpertPlace> places = engine_.ExpertPlaces();
+  ExpertMap map;
+  map.experts = grid.experts;
+  const auto append = [&](std::uint32_t layer, const auto& from, auto& to) {
+    const auto begin = from.begin() + std::ptrdiff_t{layer} * grid.experts;
+    to.insert(to.end(), begin, begin + grid.experts);
+  };
+  for (std::uint32_t layer = 0; layer < grid.layers; ++layer) {
+    if (!config.IsMoeLayer(layer)) continue;
+    map.layer_numbers.push_back(layer);
+    append(layer, places, map.places);
+  }
+  map.layers = static_cast<std::uint32_t>(map.layer_numbers.size());
+  map.heat.reserve(map.places.size());
+  if (heat_) {
+    const auto heat = heat_->Look();
+    for (const std::uint32_t layer : map.layer_numbers) append(layer, heat, map.heat);
+  }
   map.heat.resize(map.places.size());
-  if (heat_) std::copy(heat_->Look().begin() + dense, heat_->Look().end(), map.heat.begin());
   return map;
 }
 

@@ -148,8 +148,8 @@ TEST_F(EngineRunnerTest, ShowsWhichExpertsAreInMemoryAndWhichWereUsed) {
   ASSERT_TRUE(runner.Run(std::vector{Prompt(a, first_)}).ok());
   runner.EndRequest(100 + a);
   const ExpertMap map = runner.LookAtExperts();
-  EXPECT_EQ(map.first_layer, 0u);
   EXPECT_EQ(map.layers, 8u);
+  EXPECT_EQ(map.layer_numbers, (std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(map.experts, 32u);
   ASSERT_EQ(map.places.size(), 8u * 32);
   EXPECT_EQ(std::ranges::count(map.places, ExpertPlace::kInMemory), 40) << "as there are slots";

@@ -161,7 +161,7 @@ class FakeRunner final : public PassRunner {
   PrefixCacheState prefix_cache() const override { return {.most = options_.memory}; }
   ExpertMap LookAtExperts() override {
     ++looks_;
-    return {.first_layer = 1, .layers = 1, .experts = 2, .places = {}, .heat = {}};
+    return {.layers = 1, .layer_numbers = {1}, .experts = 2, .places = {}, .heat = {}};
   }
 
   std::size_t rows() const { return rows_; }  // of passes that did not fail

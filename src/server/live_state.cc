@@ -148,8 +148,8 @@ std::string LiveState(const Metrics& metrics, const ModelState& state, const Liv
               {"between_tokens", TimesJson(times.between_tokens)},
               {"card", CardJson(metrics.card, used)},
               {"requests", RequestsJson(state.requests)},
-              {"experts", Json{{"first_layer", map.first_layer},
-                               {"layers", map.layers},
+              {"experts", Json{{"layers", map.layers},
+                               {"layer_numbers", map.layer_numbers},
                                {"experts", map.experts},
                                {"places", LayerTexts(map, map.places, PlaceDigit)},
                                {"heat", LayerTexts(map, map.heat, HeatDigit)}}}}

@@ -29,15 +29,15 @@ TEST(LiveState, FactsNameThePartsOfTheBudgetThatHoldSomething) {
 TEST(LiveState, TellsEachExpertByAPlaceAndALevelOfHeat) {
   ModelState state;
   state.experts = {
-      .first_layer = 1,
       .layers = 2,
+      .layer_numbers = {1, 3},
       .experts = 3,
       .places = {ExpertPlace::kAbsent, ExpertPlace::kLoading, ExpertPlace::kInMemory,
                  ExpertPlace::kLowInMemory, ExpertPlace::kInMemory, ExpertPlace::kAbsent},
       .heat = {0, 1, 0.25f, 1e-4f, 0.04f, 2}};
   const Json told = Json::Parse(LiveState({}, state, {})).value();
   EXPECT_EQ(told.Find("experts")->Dump(),
-            R"({"first_layer":1,"layers":2,"experts":3,"places":["012","320"],)"
+            R"({"layers":2,"layer_numbers":[1,3],"experts":3,"places":["012","320"],)"
             R"("heat":["0f8","13f"]})");
 }
 

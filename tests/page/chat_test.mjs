@@ -103,7 +103,7 @@ test('a setting is a number in its range or the server\'s', () => {
   assert.equal(settingOf('x', 0, 5), null);
 });
 
-const map = {first_layer: 1, layers: 2, experts: 3, places: ['012', '322'], heat: ['0f4', '000']};
+const map = {layers: 2, layer_numbers: [1, 3], experts: 3, places: ['012', '322'], heat: ['0f4', '000']};
 
 test('every point of a cell is that cell\'s, and none is outside', () => {
   for (const [width, layers, experts] of [[560, 8, 32], [320, 48, 128], [300, 61, 256], [560, 1, 1]]) {
@@ -123,12 +123,12 @@ test('a cell is described by its place and its heat', () => {
   assert.equal(describeCell(map, {layer: 0, expert: 0}), 'Layer 1, expert 0: on disk, not used lately');
   assert.equal(describeCell(map, {layer: 0, expert: 1}), 'Layer 1, expert 1: loading, chosen by about 100 % of the last tokens');
   assert.equal(describeCell(map, {layer: 0, expert: 2}), 'Layer 1, expert 2: in memory, chosen by about 7.1 % of the last tokens');
-  assert.equal(describeCell(map, {layer: 1, expert: 0}), 'Layer 2, expert 0: in memory, in lower precision, not used lately');
+  assert.equal(describeCell(map, {layer: 1, expert: 0}), 'Layer 3, expert 0: in memory, in lower precision, not used lately');
 });
 
 test('the table counts what the map shows', () => {
   assert.deepEqual(layerRows(map), [
     {layer: 1, memory: 1, loading: 1, hottest: ['1 (100 %)', '2 (7.0 %)']},
-    {layer: 2, memory: 3, loading: 0, hottest: []},
+    {layer: 3, memory: 3, loading: 0, hottest: []},
   ]);
 });

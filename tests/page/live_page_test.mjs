@@ -104,7 +104,7 @@ test('the map is what the server says, cell by cell', async () => {
 
 test('each place of an expert has the colour that the legend gives it, loading ones too', async () => {
   const {facts, state} = await stateOf(bench.address);
-  const map = {first_layer: 0, layers: 4, experts: 8, places: ['00001111', '22222222', '33333333', '01230123'],
+  const map = {layers: 4, layer_numbers: [0, 1, 2, 3], experts: 8, places: ['00001111', '22222222', '33333333', '01230123'],
                heat: ['00000000', '00000000', 'ffffffff', 'ffffffff']};
   for (const colorScheme of ['dark', 'light']) {
     const page = await openPageOf([['facts', facts], ['state', {...state, experts: map}]], {colorScheme});

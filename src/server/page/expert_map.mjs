@@ -37,7 +37,7 @@ export function describeCell(map, {layer, expert}) {
     [Place.low]: 'in memory, in lower precision',
   }[place];
   const heat = level === 0 ? 'not used lately' : `chosen by about ${percentText(Math.round(shareOfHeat(level) * 1000) / 1000)} of the last tokens`;
-  return `Layer ${map.first_layer + layer}, expert ${expert}: ${where}, ${heat}`;
+  return `Layer ${map.layer_numbers[layer]}, expert ${expert}: ${where}, ${heat}`;
 }
 
 // A line of the table for each layer. Pure.
@@ -50,7 +50,7 @@ export function layerRows(map) {
         .sort((a, b) => b.level - a.level || a.expert - b.expert)
         .slice(0, 6);
     return {
-      layer: map.first_layer + layer,
+      layer: map.layer_numbers[layer],
       memory: count(Place.memory, Place.low),
       loading: count(Place.loading),
       hottest: hottest.map(({expert, level}) => `${expert} (${percentText(Math.round(shareOfHeat(level) * 100) / 100)})`),
@@ -238,7 +238,7 @@ export class ExpertMapView {
     context.textBaseline = 'middle';
     const step = [1, 2, 4, 8, 16].find((every) => every * g.cellHeight >= 15) ?? 16;
     for (let layer = 0; layer < this.#map.layers; layer += step) {
-      context.fillText(`${this.#map.first_layer + layer}`, g.left - 7, g.top + (layer + 0.5) * g.cellHeight);
+      context.fillText(`${this.#map.layer_numbers[layer]}`, g.left - 7, g.top + (layer + 0.5) * g.cellHeight);
     }
   }
 
