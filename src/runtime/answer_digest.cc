@@ -21,6 +21,10 @@ std::uint64_t HashLogits(std::span<const float> logits, std::uint64_t seed) {
 }  // namespace
 
 Result<std::uint64_t> AnswerDigest(Engine& engine) {
+  if (engine.config().encoder) {
+    return Error(Code::kUnimplemented,
+                 "{}: an encoder-decoder, whose requests no end and cloud share", engine.path());
+  }
   TROUPE_ASSIGN_OR_RETURN(std::uint64_t digest, ArithmeticDigest(engine));
   TROUPE_ASSIGN_OR_RETURN(Session session,
                           Session::Create(engine, kRead.size() + kGenerated.size()));

@@ -11,7 +11,7 @@
 namespace troupe {
 
 // Between passes, while no sequence is open: the logits of a few fixed tokens, read at once and one
-// by one. Reads the experts that these need.
+// by one. Reads the experts that these need. Of an encoder-decoder there is none.
 Result<std::uint64_t> AnswerDigest(Engine& engine);
 
 }  // namespace troupe

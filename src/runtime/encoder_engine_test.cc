@@ -1,5 +1,6 @@
 // An engine with an encoder-decoder, whose layers with experts have others between them, or are all
 // on one side.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "model/switch_model_for_test.h"
+#include "runtime/answer_digest.h"
 #include "runtime/engine_runner.h"
 #include "runtime/session.h"
 #include "testing/temp_folder.h"
@@ -84,6 +86,13 @@ TEST_F(EncoderEngine, TheMapOfExpertsHasTheLayersWithExpertsUnderTheirNumbers) {
   }
   runner.EndRequest(7);
   runner.Release(sequence);
+}
+
+TEST_F(EncoderEngine, HasNoDigestByWhichAnEndAndACloudKnowEachOther) {
+  const auto engine = Open({0, TinySwitch::kLayers});
+  const Status refused = AnswerDigest(*engine).status();
+  EXPECT_EQ(refused.code(), Code::kUnimplemented);
+  EXPECT_THAT(refused.message(), testing::HasSubstr("an encoder-decoder"));
 }
 
 }  // namespace
