@@ -157,6 +157,11 @@ class Switch(unittest.TestCase):
                 with self.assertRaises(urllib.error.HTTPError) as refused:
                     server.ask(path, body)
                 self.assertIn(says, refused.exception.read().decode())
+            for ids in ([3, 4, 5, 1], [0, 3, 4]):  # no token that the decoder begins with, or nothing before it
+                with self.assertRaises(urllib.error.HTTPError) as refused:
+                    server.ask("/v1/completions", {"prompt": ids, "max_tokens": 1})
+                self.assertEqual(refused.exception.code, 400)
+                self.assertIn("the token 0 that the decoder begins with", refused.exception.read().decode())
             self.assertEqual(ask(0), alone[0])
 
     def test_ContainersAndQuantizedFilesRun(self):

@@ -30,7 +30,6 @@ BatchLoop::BatchLoop(PassRunner& runner, const Tokenizer& tokenizer, const Clock
       limits_([&] {
         BatchLimits cut = limits;
         cut.most_rows = std::clamp<std::uint32_t>(cut.most_rows, 1, runner_limits_.rows);
-        cut.whole_prompts = runner_limits_.longest_prompt > 0;
         return cut;
       }()),
       drafters_(drafters) {
@@ -39,18 +38,30 @@ BatchLoop::BatchLoop(PassRunner& runner, const Tokenizer& tokenizer, const Clock
   drafts_.governor = DraftGovernor(governed);
 }
 
-// Of a model that reads a prompt in one pass.
+std::size_t BatchLoop::WholeOf(std::span<const TokenId> prompt) const {
+  if (!runner_limits_.decoder_start) return 0;
+  const auto start = std::ranges::find(prompt, *runner_limits_.decoder_start);
+  return static_cast<std::size_t>(start - prompt.begin()) + 1;
+}
+
+// Of an encoder-decoder.
 Status BatchLoop::CheckWhole(const BatchRequest& request) const {
-  const std::uint32_t most = runner_limits_.longest_prompt;
-  if (most == 0) return OkStatus();
+  if (!runner_limits_.decoder_start) return OkStatus();
   if (request.embed || request.on_prompt) {
     return Error(Code::kUnimplemented,
                  "a prompt's vector or the logits of its tokens: an encoder-decoder has neither");
   }
-  if (request.tokens_to_read() <= most) return OkStatus();
+  const std::size_t whole = WholeOf(request.prompt);
+  if (whole < 2 || whole > request.prompt.size()) {
+    return InvalidArgument(
+        "a prompt of {} tokens, expected some for the encoder and behind them the token {} that "
+        "the decoder begins with",
+        request.prompt.size(), *runner_limits_.decoder_start);
+  }
+  if (whole <= runner_limits_.longest_encoded) return OkStatus();
   return ContextFull(
       "a prompt of {} tokens, and the encoder reads at most {} at once (--chunk sets how many)",
-      request.tokens_to_read(), most);
+      whole, runner_limits_.longest_encoded);
 }
 
 Status BatchLoop::Check(const BatchRequest& request) const {
@@ -148,9 +159,11 @@ void BatchLoop::Admit(std::vector<EndedRequest>& ended) {
         next.request.embed ? nullptr
                            : DraftsFor(*generation, next.request.exact, next.request.options,
                                        sequence->id, next.ticket->id());
+    const auto whole = static_cast<std::uint32_t>(WholeOf(generation->prompt()));
     active_.push_back({.ticket = std::move(next.ticket),
                        .generation = std::move(generation).value(),
                        .sequence = sequence->id,
+                       .whole = whole,
                        .exact = next.request.exact,
                        .salt = std::move(next.request.salt),
                        .embedding = next.request.embed
@@ -210,13 +223,14 @@ void BatchLoop::RunPass() {
   std::vector<BatchCandidate> candidates;
   for (const Active& active : active_) {
     if (active.generation.ended() || WaitsForPrefix(active)) continue;
-    candidates.push_back(
-        {.request = active.ticket->id(),
-         .phase = active.generation.phase(),
-         .prompt_left = static_cast<std::uint32_t>(active.generation.prompt_left()),
-         .deadline = active.deadline,
-         .passed_over = active.passed_over,
-         .guesses = active.guessed});
+    const std::size_t left = active.generation.prompt_left();
+    candidates.push_back({.request = active.ticket->id(),
+                          .phase = active.generation.phase(),
+                          .prompt_left = static_cast<std::uint32_t>(left),
+                          .whole = left == active.generation.prompt().size() ? active.whole : 0,
+                          .deadline = active.deadline,
+                          .passed_over = active.passed_over,
+                          .guesses = active.guessed});
   }
   BatchLimits limits = limits_;
   limits.target_seconds =

@@ -140,6 +140,7 @@ class BatchLoop {
     std::shared_ptr<Ticket> ticket;
     TextGeneration generation;
     SequenceId sequence = 0;
+    std::uint32_t whole = 0;  // as WholeOf
     bool exact = false;
     std::string salt;
     std::unique_ptr<EmbeddingSum> embedding;  // null: none is asked for
@@ -157,6 +158,9 @@ class BatchLoop {
 
   static double Seconds(Nanos from, Nanos to) { return static_cast<double>(to - from) * 1e-9; }
 
+  // Tokens that a prompt begins with and that are read in one pass: more than it has if it lacks
+  // the one that they end with; 0: it may be cut anywhere.
+  std::size_t WholeOf(std::span<const TokenId> prompt) const;
   Status CheckWhole(const BatchRequest& request) const;
   void DropUnwanted(std::vector<EndedRequest>& ended);
   void Admit(std::vector<EndedRequest>& ended);

@@ -39,6 +39,7 @@ class BatchLoopTest : public testing::Test {
                                     .value();
     SamplerScratch scratch;
     std::vector<TokenId> fed = request.prompt;
+    fed.insert(fed.end(), request.options.begun.begin(), request.options.begun.end());
     generation.Read(fed.size());
     while (!generation.ended()) {
       for (const TokenId token : generation.NextTokens(1)) fed.push_back(token);

@@ -57,35 +57,69 @@ TEST_F(BatchLoopTest, RequestsShareTheirPasses) {
   EXPECT_EQ(loop.counters().finished, 8u);
 }
 
-TEST_F(BatchLoopTest, PromptsThatCannotBeCutAreReadInOnePassOrRefused) {
-  FakeRunner runner({.limits = {.rows = 64, .sequences = 4, .context = 512, .longest_prompt = 61},
-                     .vocabulary = kByteVocabulary,
-                     .clock = &clock_});
-  BatchLoop loop(runner, *tokenizer_, clock_, {.target_seconds = 0.02, .least_chunk = 4});
-  std::vector<BatchRequest> requests;
-  for (const std::size_t length : {61, 40, 1, 61, 22}) {
-    BatchRequest& request = requests.emplace_back();
-    request.prompt.assign(length, static_cast<TokenId>(length));
-    request.options.max_tokens = 12;
+class EncodedPrompts : public BatchLoopTest {
+ protected:
+  static constexpr TokenId kStart = 250;
+
+  // Of so many tokens, of which the last one is the decoder's.
+  static BatchRequest OfLength(std::size_t length) {
+    BatchRequest request{.prompt = std::vector<TokenId>(length, static_cast<TokenId>(length)),
+                         .options = {.max_tokens = 12}};
+    request.prompt.back() = kStart;
     request.options.ignore_end = true;
+    return request;
   }
-  for (RequestId id = 0; id < requests.size(); ++id) Add(loop, id, requests[id]);
-  RunToEnd(loop);
+
+  FakeRunner runner_{{.limits = {.rows = 64,
+                                 .sequences = 4,
+                                 .context = 512,
+                                 .decoder_start = kStart,
+                                 .longest_encoded = 61},
+                      .vocabulary = kByteVocabulary,
+                      .clock = &clock_}};
+  BatchLoop loop_{runner_, *tokenizer_, clock_, {.target_seconds = 0.02, .least_chunk = 4}};
+};
+
+TEST_F(EncodedPrompts, AreReadInOnePassOrRefused) {
+  std::vector<BatchRequest> requests;
+  for (const std::size_t length : {61, 40, 2, 61, 22}) requests.push_back(OfLength(length));
+  for (RequestId id = 0; id < requests.size(); ++id) Add(loop_, id, requests[id]);
+  RunToEnd(loop_);
   for (RequestId id = 0; id < requests.size(); ++id) {
     ASSERT_TRUE(AnswerOf(id).ok());
     EXPECT_EQ(AnswerOf(id)->text, Alone(requests[id]).text);
   }
-  BatchRequest longer{.prompt = std::vector<TokenId>(62, 65), .options = {}};
-  const Status refused = loop.Check(longer);
+  const Status refused = loop_.Check(OfLength(62));
   EXPECT_TRUE(refused.context_full());
   EXPECT_THAT(refused.message(), HasSubstr("62 tokens, and the encoder reads at most 61"));
-  longer.prompt.pop_back();
-  longer.options.begun = {65};
-  EXPECT_TRUE(loop.Check(longer).context_full());
-  longer.options.begun.clear();
-  EXPECT_TRUE(loop.Check(longer).ok());
-  longer.embed = Pooling::kMean;
-  EXPECT_EQ(loop.Check(longer).code(), Code::kUnimplemented);
+  BatchRequest embeds = OfLength(61);
+  embeds.embed = Pooling::kMean;
+  EXPECT_EQ(loop_.Check(embeds).code(), Code::kUnimplemented);
+}
+
+TEST_F(EncodedPrompts, WithoutTheTokenBetweenEncoderAndDecoderAreRefused) {
+  const std::vector<TokenId> prompts[] = {{4, 5, 6}, {kStart, 4}, {7}};
+  for (const std::vector<TokenId>& prompt : prompts) {
+    const Status refused = loop_.Check({.prompt = prompt, .options = {}});
+    EXPECT_EQ(refused.code(), Code::kInvalidArgument);
+    EXPECT_FALSE(refused.context_full());
+    EXPECT_THAT(refused.message(), HasSubstr("the token 250 that the decoder begins with"));
+  }
+}
+
+TEST_F(EncodedPrompts, WhatFollowsThemIsTheDecodersAndMayBeLongAndCut) {
+  std::vector<BatchRequest> requests = {OfLength(61), OfLength(61), OfLength(5)};
+  for (BatchRequest& request : requests) {
+    request.options.begun.assign(100, 65);
+    request.options.max_tokens = 112;
+  }
+  requests[2].prompt.insert(requests[2].prompt.end(), 90, 66);
+  for (RequestId id = 0; id < requests.size(); ++id) Add(loop_, id, requests[id]);
+  RunToEnd(loop_);
+  for (RequestId id = 0; id < requests.size(); ++id) {
+    ASSERT_TRUE(AnswerOf(id).ok());
+    EXPECT_EQ(AnswerOf(id)->text, Alone(requests[id]).text);
+  }
 }
 
 TEST_F(BatchLoopTest, ALongPromptBesideDecodesIsReadInChunksOfTheTargetTime) {

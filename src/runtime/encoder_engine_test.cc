@@ -88,6 +88,13 @@ TEST_F(EncoderEngine, TheMapOfExpertsHasTheLayersWithExpertsUnderTheirNumbers) {
   runner.Release(sequence);
 }
 
+TEST_F(EncoderEngine, SaysWhatAPromptIsToHave) {
+  const auto engine = Open({0, TinySwitch::kLayers});
+  const RunnerLimits limits = EngineRunner(*engine).limits();
+  EXPECT_EQ(limits.decoder_start, TinySwitch::kStart);
+  EXPECT_EQ(limits.longest_encoded, LongestWholePrompt(engine->plan()));
+}
+
 TEST_F(EncoderEngine, HasNoDigestByWhichAnEndAndACloudKnowEachOther) {
   const auto engine = Open({0, TinySwitch::kLayers});
   const Status refused = AnswerDigest(*engine).status();

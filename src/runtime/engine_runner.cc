@@ -43,6 +43,7 @@ EngineRunner::~EngineRunner() {
 // only if a state is left there.
 RunnerLimits EngineRunner::limits() const {
   const bool shares_pages = keeps_prefixes_ && !engine_.config().HasState();
+  const std::optional<EncoderConfig>& encoder = engine_.config().encoder;
   return {
       .rows = engine_.plan().memory.chunk,
       .sequences = engine_.plan().memory.sequences,
@@ -50,7 +51,8 @@ RunnerLimits EngineRunner::limits() const {
       .cache_page = shares_pages ? static_cast<std::uint32_t>(engine_.kv().page_positions()) : 0,
       .guesses = engine_.MostGuesses(),
       .guesses_behind_prompts = !engine_.config().HasState(),
-      .longest_prompt = engine_.config().encoder ? LongestWholePrompt(engine_.plan()) : 0,
+      .decoder_start = encoder ? std::optional<TokenId>(encoder->decoder_start) : std::nullopt,
+      .longest_encoded = encoder ? LongestWholePrompt(engine_.plan()) : 0,
       .exact = engine_.exact(),
       .reads_experts = !engine_.plan().memory.all_resident};
 }

@@ -33,9 +33,11 @@ struct RunnerLimits {
   std::uint32_t cache_page = 0;
   std::uint32_t guesses = 64 << 10;    // of a pass; 0: it may not have any
   bool guesses_behind_prompts = true;  // or behind decodes alone
-  // Of a prompt, with what its answer begins with, where both are read in one pass; 0: a prompt may
-  // be cut.
-  std::uint32_t longest_prompt = 0;
+  // Of an encoder-decoder: the token that its decoder begins with. What a prompt has before the
+  // first one is the encoder's, at least one token, and read with it in one pass, of so many tokens
+  // at most.
+  std::optional<TokenId> decoder_start = {};
+  std::uint32_t longest_encoded = 0;
   bool exact = true;           // all rows are answered exactly
   bool reads_experts = false;  // some are read when they are needed
 };

@@ -42,7 +42,7 @@ std::uint32_t RowsKeptFor(std::span<const BatchCandidate* const> prompts,
                           const BatchLimits& limits) {
   std::uint32_t rows = limits.least_chunk;
   for (const BatchCandidate* prompt : prompts) {
-    if (limits.whole_prompts) rows = std::max(rows, prompt->prompt_left);
+    rows = std::max(rows, prompt->whole);
   }
   return rows;
 }
@@ -115,13 +115,13 @@ BatchChoice ChooseBatch(std::span<const BatchCandidate> waiting, const RowSpeed&
                       prompt->deadline.value_or(std::numeric_limits<Nanos>::max()));
   });
   std::uint32_t left = PromptRows(decode_rows, speed, limits);
-  if (limits.whole_prompts && !prompts.empty() && prompts.front()->prompt_left > left) {
+  if (!prompts.empty() && prompts.front()->whole > left) {
     // The first one goes, and alone, whatever time that takes.
-    left = std::min(prompts.front()->prompt_left, limits.most_rows - decode_rows);
+    left = std::min(prompts.front()->whole, limits.most_rows - decode_rows);
   }
   for (const BatchCandidate* prompt : prompts) {
     const std::uint32_t rows = std::min(left, prompt->prompt_left);
-    if (rows == 0 || (limits.whole_prompts && rows < prompt->prompt_left)) break;
+    if (rows == 0 || rows < prompt->whole) break;
     left -= rows;
     const std::uint32_t guesses = rows == prompt->prompt_left ? std::min(prompt->guesses, left) : 0;
     left -= guesses;

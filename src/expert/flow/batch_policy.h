@@ -31,14 +31,15 @@ struct BatchLimits {
   double most_chunks = 2;
   // Passes without a row after which a request comes before all that waited less, deadline or not.
   std::uint32_t most_passed_over = 64;
-  // A prompt goes into one pass or waits: none is longer than what decodes leave of most_rows.
-  bool whole_prompts = false;
 };
 
 struct BatchCandidate {
   RequestId request = 0;
   Phase phase = Phase::kPrompt;
   std::uint32_t prompt_left = 0;  // tokens; of a prompt at least one
+  // The first of these go into one pass together, or wait. At most all, and no more than decodes
+  // leave of most_rows.
+  std::uint32_t whole = 0;
   std::optional<Nanos> deadline;  // earlier ones first
   std::uint32_t passed_over = 0;  // passes since it last had a row
   // Tokens of a draft that would be checked behind its rows; of a prompt: behind its last token.

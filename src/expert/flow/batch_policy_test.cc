@@ -21,6 +21,11 @@ BatchCandidate Decode(RequestId request, std::uint32_t passed_over = 0) {
 BatchCandidate Prompt(RequestId request, std::uint32_t left) {
   return {.request = request, .phase = Phase::kPrompt, .prompt_left = left};
 }
+BatchCandidate WholePrompt(RequestId request, std::uint32_t whole, std::uint32_t behind = 0) {
+  BatchCandidate prompt = Prompt(request, whole + behind);
+  prompt.whole = whole;
+  return prompt;
+}
 BatchRows DecodeRow(RequestId request) {
   return {.request = request, .phase = Phase::kDecode, .rows = 1};
 }
@@ -44,26 +49,43 @@ TEST(BatchPolicy, AChunkBesideDecodesIsCutByTime) {
 }
 
 TEST(BatchPolicy, PromptsThatAreNotCutGoWholeOrWait) {
-  const BatchLimits limits{.most_rows = 512, .target_seconds = 0.2, .whole_prompts = true};
+  const BatchLimits limits{.most_rows = 512, .target_seconds = 0.2};
   // By time 90 rows would fit: the first prompt goes whatever it takes, and alone.
-  std::vector<BatchCandidate> waiting = {Prompt(1, 300), Prompt(2, 40), Decode(3), Decode(4)};
+  std::vector<BatchCandidate> waiting = {WholePrompt(1, 300), WholePrompt(2, 40), Decode(3),
+                                         Decode(4)};
   EXPECT_THAT(ChooseBatch(waiting, kSpeed, limits).rows,
               ElementsAre(DecodeRow(3), DecodeRow(4), PromptRows(1, 300)));
-  waiting = {Prompt(1, 50), Prompt(2, 40), Prompt(5, 1), Decode(3), Decode(4)};
+  waiting = {WholePrompt(1, 50), WholePrompt(2, 40), WholePrompt(5, 1), Decode(3), Decode(4)};
   EXPECT_THAT(ChooseBatch(waiting, kSpeed, limits).rows,
               ElementsAre(DecodeRow(3), DecodeRow(4), PromptRows(1, 50), PromptRows(2, 40)));
-  waiting = {Prompt(1, 50), Prompt(2, 41), Prompt(5, 1), Decode(3), Decode(4)};
+  waiting = {WholePrompt(1, 50), WholePrompt(2, 41), WholePrompt(5, 1), Decode(3), Decode(4)};
   EXPECT_THAT(ChooseBatch(waiting, kSpeed, limits).rows,
               ElementsAre(DecodeRow(3), DecodeRow(4), PromptRows(1, 50)));
   // The longest that fits beside the decodes, which keep their guesses to themselves.
-  waiting = {Prompt(1, 510), Decode(3), Decode(4)};
+  waiting = {WholePrompt(1, 510), Decode(3), Decode(4)};
   waiting[1].guesses = 8;
   EXPECT_THAT(ChooseBatch(waiting, kSpeed, limits).rows,
               ElementsAre(DecodeRow(3), DecodeRow(4), PromptRows(1, 510)));
   // Without decodes nobody waits: all that fit.
-  waiting = {Prompt(1, 300), Prompt(2, 200), Prompt(3, 100)};
+  waiting = {WholePrompt(1, 300), WholePrompt(2, 200), WholePrompt(3, 100)};
   EXPECT_THAT(ChooseBatch(waiting, kSpeed, limits).rows,
               ElementsAre(PromptRows(1, 300), PromptRows(2, 200)));
+}
+
+TEST(BatchPolicy, WhatFollowsTheWholePartOfAPromptIsCutAsAnyPrompt) {
+  const BatchLimits limits{.most_rows = 512, .target_seconds = 0.2};
+  // By time 90 rows fit.
+  std::vector<BatchCandidate> waiting = {WholePrompt(1, 50, 600), Decode(3), Decode(4)};
+  EXPECT_THAT(ChooseBatch(waiting, kSpeed, limits).rows,
+              ElementsAre(DecodeRow(3), DecodeRow(4), PromptRows(1, 90)));
+  waiting = {WholePrompt(1, 300, 600), Decode(3), Decode(4)};
+  EXPECT_THAT(ChooseBatch(waiting, kSpeed, limits).rows,
+              ElementsAre(DecodeRow(3), DecodeRow(4), PromptRows(1, 300)));
+  waiting = {Prompt(1, 600), WholePrompt(2, 20), Decode(3), Decode(4)};
+  EXPECT_THAT(ChooseBatch(waiting, kSpeed, limits).rows,
+              ElementsAre(DecodeRow(3), DecodeRow(4), PromptRows(1, 90)));
+  waiting = {WholePrompt(1, 500, 600)};
+  EXPECT_THAT(ChooseBatch(waiting, kSpeed, limits).rows, ElementsAre(PromptRows(1, 512)));
 }
 
 TEST(BatchPolicy, ALongPromptBesideEightDecodesKeepsEveryPassWithinTheTarget) {
