@@ -27,7 +27,7 @@ RecordedRoutes RandomRoutes(std::size_t tokens, bool skewed = false) {
 TEST(ShallowChoiceTest, LayersThatForecastsDoNotCoverAreWorthKeeping) {
   RecordedRoutes routes = RandomRoutes(500);
   for (std::size_t i = 0; i < routes.ids.size(); ++i) {
-    if (i % kLayers >= 2) routes.ids[i] = 0;  // these need a slot each
+    if (i % kLayers < 2) routes.ids[i] %= 6;  // their slots save more than the others'
   }
   const std::vector<double> covered = {0, 0, 1, 1};
   const auto costs = CostsOfShallow(routes, covered, 18, 2, 3);
@@ -35,7 +35,7 @@ TEST(ShallowChoiceTest, LayersThatForecastsDoNotCoverAreWorthKeeping) {
   EXPECT_EQ(BestShallow(costs), 2u);
   // Everything fits that is kept: what is left are the first questions.
   EXPECT_LT(costs[2].uncovered, 2 * kExperts / 500.0 + 1e-9);
-  EXPECT_GT(costs[0].uncovered, 0.8);
+  EXPECT_GT(costs[0].uncovered, 0.4);
 }
 
 TEST(ShallowChoiceTest, WhereForecastsCoverAllLayersAlikeNothingIsGained) {
