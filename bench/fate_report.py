@@ -86,7 +86,7 @@ def keeping(figures):
     else:
         decision += ", so the defaults keep none; `--shallow` stays for models and links on which somebody measures otherwise."
     kept = ", ".join(f"{count} at {100 * share:g} %" for share, count in figures["profile_keeps"])
-    decision += f" The profile, which counts misses of an LRU cache, keeps {kept}."
+    decision += f" The profile, which counts misses of a cache like the engine's, keeps {kept}."
     return (table(["cell", "shallow 0, tokens/s", "shallow 1", "ratio (rounds)", "hits, %", "MiB/token"], rows) + "\n\n" + decision)
 
 

@@ -48,31 +48,41 @@ class Comparison:
         model, container = offload_runs.make_model(troupe, folder / name, arguments)
         self._packed = Packed(model, container, folder / "fate.profile.json")
         self._calibrated_on, self._chosen_on = (folder / f"fate-{part}.txt" for part in ("calibrated", "chosen"))
-        self._known_ids, self._prompts_differing = {}, 0
+        self._known_ids, self._prompts_differing, self._tokens = {}, 0, []
 
-    def measure_tier(self):
-        figures = self._begin()
-        self._measure_tier(figures)
-        return self._end(figures)
-
-    def measure(self):
-        figures = self._begin()
-        disk = disk_speed.sequential_bytes_per_s(self._packed.container, 1 << 30)
-        figures |= {"disk_bytes_per_s": disk, "too_fast_for_the_disk": []}
-        links = {DISK: None}
-        for times in () if self._quick else DISK_LAYER_TIMES:
-            rate = self._bytes_per_s(figures, times)
-            if rate > disk:  # no link makes a disk faster
-                figures["too_fast_for_the_disk"].append(times)
+    def measure(self, tier_only=False, kept=None, keep=lambda figures: None):
+        """Piece by piece; `keep` is told of the figures behind each. `kept`: those of a run that has ended early; its pieces
+        are not measured again."""
+        figures = kept or self._begin()
+        self._tokens, self._prompts_differing = figures["token_ids"], figures["prompts_differing"]
+        before = {count: figures[count] - getattr(self._troupe, count) for count in ("runs", "disturbed")}
+        for name, piece in self._pieces(figures, tier_only):
+            if name in figures["pieces"]:
                 continue
-            links[f"a link of {times:g} layer times an expert"] = rate
-        for link, rate in links.items():
-            self._measure_link(figures, link, rate)
-        self._measure_tier(figures)
+            piece()
+            figures["pieces"].append(name)
+            figures["prompts_differing"] = self._prompts_differing
+            figures |= {count: earlier + getattr(self._troupe, count) for count, earlier in before.items()}
+            keep(figures)
+        return figures
+
+    def _pieces(self, figures, tier_only):
+        """(name, what measures it): ratios are of systems within one piece, which meet the same machine."""
+        pieces = [(f"held in memory, {times:g}", lambda times=times: self._measure_held(figures, times))
+                  for times in TIER_LAYER_TIMES]
+        if tier_only:
+            return pieces
+        links = {DISK: None} | {f"a link of {times:g} layer times an expert": self._bytes_per_s(figures, times)
+                                for times in (() if self._quick else DISK_LAYER_TIMES)
+                                if times not in figures["too_fast_for_the_disk"]}
+        return [*((link, lambda link=link, rate=rate: self._measure_link(figures, link, rate))
+                  for link, rate in links.items()), *pieces,
+                ("one predictor", lambda: self._measure_caches(figures)),
+                ("pairs", lambda: figures.update(pairs=self._pairs(figures["experts"] // 2)))]
+
+    def _measure_caches(self, figures):
         self._troupe.say("one predictor with each cache")
         figures["same_predictor"] = self._decoded(fate_systems.SAME_PREDICTOR, figures["experts"] // 2, [], self._rounds)
-        figures["pairs"] = self._pairs(figures["experts"] // 2)
-        return self._end(figures)
 
     def _begin(self):
         """Calibrated, and with everything in memory: the answer, layers, experts in all, an expert's bytes and a
@@ -83,43 +93,45 @@ class Comparison:
             path.write_text("".join(text), encoding="utf-8")
         means = self._calibrate(self._packed)
         memory = self._generate(self._packed, self._ids(TEXT, PROMPT), DECODE, [])
-        self._tokens = memory["token_ids"]
         inspected = self._troupe.record("inspect", self._packed.model)
         layers = sum(layer["expert_bytes"] > 0 for layer in inspected["layer_bytes"])
         experts = layers * inspected["experts"]
         profile = json.loads(self._packed.profile.read_text(encoding="utf-8"))
-        return {"calibration": {"means": means, "layers": profile["forecasts"]},
-                "profile_keeps": [[share["share"], share["best"]] for share in profile["shallow"]],
-                "layers": layers, "experts": experts,
-                "expert_bytes": sum(l["expert_bytes"] for l in inspected["layer_bytes"]) // experts,
-                "in_memory": memory["decode_tokens_per_s"], "layer_ms": 1e3 / memory["decode_tokens_per_s"] / layers,
-                "rounds": self._rounds, "system_rounds": self._system_rounds,
-                "links": {}, "decode": {}, "prefill": {}, "same_cache": {}, "keeping": {}, "chosen": {}, "tried": {}}
+        figures = {
+            "calibration": {"means": means, "layers": profile["forecasts"]},
+            "profile_keeps": [[share["share"], share["best"]] for share in profile["shallow"]],
+            "layers": layers, "experts": experts,
+            "expert_bytes": sum(l["expert_bytes"] for l in inspected["layer_bytes"]) // experts,
+            "in_memory": memory["decode_tokens_per_s"], "layer_ms": 1e3 / memory["decode_tokens_per_s"] / layers,
+            "rounds": self._rounds, "system_rounds": self._system_rounds,
+            "links": {}, "decode": {}, "prefill": {}, "same_cache": {}, "keeping": {}, "chosen": {}, "tried": {},
+            "token_ids": memory["token_ids"], "pieces": [], "prompts_differing": 0,
+            "runs": self._troupe.runs, "disturbed": self._troupe.disturbed,
+            "disk_bytes_per_s": disk_speed.sequential_bytes_per_s(self._packed.container, 1 << 30)}
+        figures["too_fast_for_the_disk"] = [  # no link makes a disk faster
+            times for times in (() if self._quick else DISK_LAYER_TIMES)
+            if self._bytes_per_s(figures, times) > figures["disk_bytes_per_s"]]
+        return figures
 
     def _calibrate(self, packed):
         self._troupe.say(f"calibrating {packed.model.name}")
         return self._troupe.record("calibrate", packed.model, "--text", self._calibrated_on, "-o", packed.profile)
 
-    def _end(self, figures):
-        return figures | {"prompts_differing": self._prompts_differing, "runs": self._troupe.runs,
-                          "disturbed": self._troupe.disturbed}
-
     @staticmethod
     def _bytes_per_s(figures, layer_times):
         return 1e3 * figures["expert_bytes"] / (layer_times * figures["layer_ms"])
 
-    def _measure_tier(self, figures):
-        """The experts held in memory, as the paper has them, behind links of its two machines' speeds. Processors copy
-        what is read there, so one link may be no faster than that."""
+    def _measure_held(self, figures, times):
+        """The experts held in memory, as the paper has them, behind a link of one of its two machines' speeds. Processors
+        copy what is read there, so a link may be no faster than that."""
         with self._held_in_memory():
-            speed = disk_speed.copied_bytes_per_s(self._packed.container, 1 << 30)
-            figures["copied_bytes_per_s"] = speed
-            for times in TIER_LAYER_TIMES:
-                rate = self._bytes_per_s(figures, times)
-                link = f"held in memory, {times:g} layer times an expert"
-                self._measure_link(figures, link, rate if rate < speed else None)
-                figures["links"][link] |= {"held": True, "wanted": times,
-                                           "layer_times": times * max(1, rate / speed)}
+            if "copied_bytes_per_s" not in figures:
+                figures["copied_bytes_per_s"] = disk_speed.copied_bytes_per_s(self._packed.container, 1 << 30)
+            speed = figures["copied_bytes_per_s"]
+            rate = self._bytes_per_s(figures, times)
+            link = f"held in memory, {times:g} layer times an expert"
+            self._measure_link(figures, link, rate if rate < speed else None)
+            figures["links"][link] |= {"held": True, "wanted": times, "layer_times": times * max(1, rate / speed)}
 
     @contextlib.contextmanager
     def _held_in_memory(self):

@@ -8,6 +8,7 @@ from unittest import mock
 
 import fake_troupe
 import fate_bars
+import fate_kept
 import fate_pairs
 import fate_report
 import fate_runs
@@ -146,7 +147,7 @@ class Bars(unittest.TestCase):
         uneven["keeping"][TIER][50]["shallow 1"]["speeds"] = [44.0, 39.0]
         self.assertIn("pays in 1 of 2 cells", fate_report.keeping(uneven))
         self.assertIn("## Keeping a shallow layer", fate_report.tables(uneven))
-        self.assertIn("The profile, which counts misses of an LRU cache, keeps 0 at 25 %, 1 at 50 %.", fate_report.keeping(uneven))
+        self.assertIn("The profile, which counts misses of a cache like the engine's, keeps 0 at 25 %, 1 at 50 %.", fate_report.keeping(uneven))
 
     def test_the_line_counts_what_was_missed(self):
         bad = figures(disk={"demand": 11.0})
@@ -205,7 +206,7 @@ class AnsweringTroupe(fake_troupe.FakeTroupe):
 
 
 class Runs(unittest.TestCase):
-    def measure(self, quick, tier=False):
+    def measure(self, quick, tier=False, **more):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             for file in ("m.experts", "small-wide128.gguf"):
@@ -215,7 +216,7 @@ class Runs(unittest.TestCase):
                  mock.patch("disk_speed.sequential_bytes_per_s", lambda *_: 3e9), \
                  mock.patch("disk_speed.copied_bytes_per_s", lambda *_: 9e9):
                 comparison = fate_runs.Comparison("troupe", folder, quick, folder)
-                found = comparison.measure_tier() if tier else comparison.measure()
+                found = comparison.measure(tier, **more)
         return found, comparison._troupe.calls
 
     def test_every_figure_can_be_shown(self):
@@ -234,6 +235,36 @@ class Runs(unittest.TestCase):
             self.assertEqual([link for link in found["links"] if found["links"][link]["held"]],
                              [TIER, "held in memory, 2 layer times an expert"])
             self.assertEqual(fate_runs.DISK in found["links"], not tier)
+
+    def test_a_run_that_ended_early_goes_on_with_the_pieces_that_it_lacks(self):
+        class Cut(Exception):
+            pass
+
+        def cut_at_the_second(figures):
+            fate_kept.write(path, figures, run)
+            if len(figures["pieces"]) == 2:
+                raise Cut()
+
+        with tempfile.TemporaryDirectory() as name:
+            path, binary = pathlib.Path(name) / "f.json", pathlib.Path(name) / "troupe"
+            binary.write_text("one")
+            run = fate_kept.of_run(binary, quick=False)
+            self.assertIsNone(fate_kept.read(path, run))
+            with self.assertRaises(Cut):
+                self.measure(False, keep=cut_at_the_second)
+            kept = fate_kept.read(path, run)
+            runs_before = kept["runs"]
+            found, calls = self.measure(False, kept=kept)
+            through, all_calls = self.measure(False)
+            again = 2  # tokens of the two texts
+            self.assertEqual(found, {**through, "runs": through["runs"] + again})
+            self.assertEqual(len(calls), len(all_calls) - runs_before + again)
+            binary.write_text("another")
+            with self.assertRaisesRegex(measured_run.RunFailed, "it is of program .*, expected .*; without --go-on"):
+                fate_kept.read(path, fate_kept.of_run(binary, quick=False))
+            path.write_text("{}")
+            with self.assertRaisesRegex(measured_run.RunFailed, "no figures of bench/fate"):
+                fate_kept.read(path, run)
 
     def test_nothing_is_chosen_on_the_text_that_is_reported(self):
         found, calls = self.measure(quick=False)
