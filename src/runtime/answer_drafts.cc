@@ -131,8 +131,7 @@ std::span<const TokenId> AnswerDrafts::Offer(std::size_t most, DraftKnowledge& f
 }
 
 DraftKind AnswerDrafts::OfModel::kind() const {
-  return {.source = static_cast<std::size_t>(drafter->source()),
-          .evidence = ModelDrafter::kEvidence};
+  return {.source = static_cast<std::size_t>(drafter->source()), .evidence = drafter->evidence()};
 }
 
 DraftCost AnswerDrafts::CostOf(const OfModel& model, DraftKnowledge& facts) const {

@@ -44,6 +44,18 @@ TEST(DraftEngineTest, HasASeatForEachOfSomeTexts) {
   EXPECT_NE(drafts.Begin(text), nullptr);
 }
 
+TEST(DraftGovernorOfModels, DrawnGuessesThatAreWrongSayNothingOfTheLikeliestTokens) {
+  constexpr auto kHead = static_cast<std::size_t>(DraftSource::kHead);
+  const DraftKind likeliest{kHead, ModelDrafter::kEvidenceOfLikeliest};
+  const DraftKind drawn{kHead, ModelDrafter::kEvidenceOfDrawn};
+  DraftGovernor governor;
+  const double expected = governor.Expected(likeliest, 1);
+  EXPECT_GT(expected, governor.Expected(drawn, 1));
+  for (int i = 0; i < 50; ++i) governor.Learn({.kind = drawn, .drafted = 1, .right = 0});
+  EXPECT_LT(governor.Expected(drawn, 1), 0.2);
+  EXPECT_EQ(governor.Expected(likeliest, 1), expected);
+}
+
 TEST(DraftEngineTest, ATextGetsTheSeatThatKnowsMostOfIt) {
   const auto engine = OpenDrafted(3, "");
   DraftEngine drafts(*engine);

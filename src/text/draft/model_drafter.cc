@@ -49,7 +49,7 @@ void ModelDrafter::Read() {
 }
 
 Draft ModelDrafter::Propose(std::size_t most) {
-  Draft draft{.tokens = {}, .evidence = kEvidence};
+  Draft draft{.tokens = {}, .evidence = evidence()};
   most = std::min(most, Most());
   if (most == 0) return draft;
   while (!failed_ && Behind() > sequence_->most_rows()) Read();

@@ -114,6 +114,16 @@ TEST_F(ModelDrafterTest, GuessesWhatTheSameModelAnswersAtAnyTemperature) {
   }
 }
 
+TEST_F(ModelDrafterTest, WhatIsDrawnIsMeasuredApartFromWhatIsLikeliest) {
+  ModelDrafter likeliest = Make({.sampling = {.temperature = 0}});
+  ModelDrafter drawn = Make({.sampling = {.temperature = 0.8}});
+  EXPECT_GT(likeliest.evidence(), drawn.evidence());
+  for (ModelDrafter* drafter : {&likeliest, &drawn}) {
+    Append(*drafter, {3, 1, 2}, kPrompt);
+    EXPECT_EQ(drafter->Propose(2).evidence, drafter->evidence());
+  }
+}
+
 TEST_F(ModelDrafterTest, ReadsWhatIsNewAndNothingTwice) {
   ModelDrafter drafter = Make();
   Append(drafter, {3, 1, 2}, kPrompt);
