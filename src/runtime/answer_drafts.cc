@@ -165,9 +165,13 @@ void AnswerDrafts::TryModel(std::size_t most, DraftKnowledge& facts) {
     const DraftCost cost = CostOf(model, facts);
     const double takes = cost.catch_up + cost.a_token * static_cast<double>(tried);
     DraftTimes& times = facts.TimesOf(model.drafter->source());
-    if (!facts.governor.MayTry(takes) || !CatchUp(model, times)) continue;
-    model.compared = {.draft = AskModel(model, tried, times)};
-    return;
+    if (!facts.governor.MayTry(takes)) continue;
+    const auto taken = [&] { return drafting_.seconds + drafting_.catch_up_seconds; };
+    const double before = taken();
+    const bool can = CatchUp(model, times);
+    if (can) model.compared = {.draft = AskModel(model, tried, times)};
+    facts.governor.NoteTried(taken() - before);
+    if (can) return;
   }
 }
 

@@ -21,6 +21,8 @@ constexpr double kRowShareAtFirst = 0.35, kGrowth = 0.75;
 // What a guess that was only compared, and right, adds to the account, of a token's time: up to a
 // pass's worth.
 constexpr double kComparedShare = 0.25;
+// Of all time, for drafts that models make only to be compared.
+constexpr double kTriedShare = 0.01;
 // Of the gains, what may be lost again; and what is left of it all after each pass.
 constexpr double kGainShare = 0.5, kCreditKept = 0.998;
 // Passes' worth that the account may be below nothing, by one pass and by a whole comparison of
@@ -47,6 +49,11 @@ double DraftGovernor::Odds(DraftKind kind) const {
 double DraftGovernor::Expected(DraftKind kind, std::size_t tokens) const {
   const double odds = Odds(kind);
   return odds * (1 - std::pow(odds, static_cast<double>(tokens))) / (1 - odds);
+}
+
+bool DraftGovernor::MayTry(double seconds) const {
+  if (!began_ || turns_.resting() || seconds > credit_ / 2) return false;
+  return tried_ + seconds <= kTriedShare * seconds_ + options_.first_loss * plain_token_;
 }
 
 void DraftGovernor::Learn(const DraftOutcome& outcome) {
@@ -124,6 +131,7 @@ void DraftGovernor::BookTurn(const Pass& pass, double seconds, double saved) {
 
 double DraftGovernor::OnPass(const Pass& pass, const RowSpeed& speed) {
   credit_ += options_.loss_share * pass.seconds;
+  seconds_ += pass.seconds;
   saved_ -= pass.drafting_seconds;
   if (pass.guessed == 0) {
     credit_ -= pass.drafting_seconds;
@@ -149,7 +157,8 @@ double DraftGovernor::OnPass(const Pass& pass, const RowSpeed& speed) {
     const double expected = plain - decodes + Seconds(rows, speed);
     charged = std::clamp(charged, expected / kMostSurprise, expected * kMostSurprise);
   } else if (pass.prompt_rows == 0) {
-    most_rows_ = rows;
+    if (checked_) most_rows_ = rows;
+    checked_ = true;
   }
   const double change = saved_by(charged) - pass.drafting_seconds;
   credit_ *= kCreditKept;

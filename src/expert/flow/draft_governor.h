@@ -81,10 +81,10 @@ class DraftGovernor {
   std::uint32_t Length(DraftKind kind, std::size_t most, const RowSpeed& speed, PassSoFar& pass);
   void Add(DraftKind kind, const DraftLength& offer, PassSoFar& pass) const;
   // Whether so much time may be spent on a draft that is only compared, to learn how drafts of a
-  // model do that has none checked: half of the account remains, and no passes are compared.
-  bool MayTry(double seconds) const {
-    return began_ && !turns_.resting() && seconds <= credit_ / 2;
-  }
+  // model do that has none checked: half of the account remains, all such drafts together take a
+  // small share of the time, whatever drafts have gained, and no passes are compared.
+  bool MayTry(double seconds) const;
+  void NoteTried(double seconds) { tried_ += seconds; }
 
   // Tokens of a draft that are expected to be right.
   double Expected(DraftKind kind, std::size_t tokens) const;
@@ -128,9 +128,12 @@ class DraftGovernor {
   DraftGovernorOptions options_;
   std::array<std::array<Quality, DraftKind::kLevels>, DraftKind::kSources> quality_ = {};
   double most_rows_ = 1;  // of a pass that was measured
+  bool checked_ = false;  // a draft, ever: the first check touches new memory, and is not believed
   DraftTurns turns_;
   Compared compared_;
   double credit_ = 0;       // seconds that may be lost
+  double seconds_ = 0;      // of all passes
+  double tried_ = 0;        // seconds for drafts that were only compared, catching up with it
   double plain_token_ = 0;  // seconds a token, without drafts
   bool began_ = false;
   double saved_ = 0;

@@ -72,6 +72,44 @@ TEST(DraftGovernor, DraftsFarWhereGuessesAreRight) {
 }
 
 // Whatever it costs and however sure the drafter is: at most two hundredths.
+// What a check of two rows touches for the first time makes it slow, and no further one.
+TEST(DraftGovernor, AFirstCheckThatWasSlowIsNotBelieved) {
+  DraftGovernor governor;
+  RowSpeedMeter meter;
+  const auto pass = [&](std::uint32_t guessed, double seconds) {
+    governor.OnPass({.decode_rows = 1, .guessed = guessed, .right = guessed, .seconds = seconds},
+                    meter.speed());
+    meter.PassEnded(1 + guessed, 0, seconds);
+  };
+  const auto length = [&] {
+    PassSoFar so_far{.rows = 1, .tokens = 1};
+    return governor.Length(kSure, 1, meter.speed(), so_far);
+  };
+  for (int i = 0; i < 5; ++i) pass(0, 1);
+  pass(1, 2.6);
+  EXPECT_EQ(length(), 1u);
+  pass(1, 1.35);
+  EXPECT_EQ(length(), 1u);
+}
+
+TEST(DraftGovernor, WhatDraftsHaveGainedIsNotSpentOnTryingThem) {
+  DraftGovernor governor;
+  Machine machine(0.1, 0);
+  for (int pass = 0; pass < 100; ++pass) machine.Pass(governor, kSure, 1);
+  EXPECT_GT(governor.saved_seconds(), 100);
+  RowSpeedMeter meter;
+  int tried = 0;
+  for (int pass = 0; pass < 500; ++pass) {
+    const double drafting = governor.MayTry(0.5) ? 0.5 : 0;
+    tried += drafting > 0;
+    governor.NoteTried(drafting);
+    governor.OnPass({.decode_rows = 1, .seconds = 1, .drafting_seconds = drafting}, meter.speed());
+    meter.PassEnded(1, 0, 1);
+  }
+  EXPECT_GE(tried, 5);
+  EXPECT_LE(tried, 30);
+}
+
 TEST(DraftGovernor, AnAdversaryCostsLittle) {
   for (const double row : {0.02, 0.3, 1.0, 3.0}) {
     for (const double noise : {0.0, 0.3}) {

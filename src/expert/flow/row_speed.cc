@@ -19,10 +19,11 @@ void RowCurve::Note(double rows, double seconds, double new_share) {
   const auto whole = static_cast<std::uint64_t>(std::max(rows, 1.0));
   const auto size = static_cast<std::size_t>(std::bit_width(whole)) - 1;
   Point& point = points_[std::min(size, points_.size() - 1)];
-  if (point.rows == 0) {
-    point = {.rows = rows, .seconds = seconds};
+  if (point.rows == 0 || (point.once && seconds < point.seconds)) {
+    point = {.rows = rows, .seconds = seconds, .once = point.rows == 0};
     return;
   }
+  point.once = false;
   Blend(point.rows, rows, new_share);
   Blend(point.seconds, seconds, new_share);
 }
@@ -42,7 +43,7 @@ double RowCurve::At(double rows) const {
   for (const Point& measured : points_) {
     if (measured.rows == 0) continue;
     // More rows never take less time: where they seem to, the means are of different moments.
-    const Point next{measured.rows, std::max(measured.seconds, before.seconds)};
+    const Point next{.rows = measured.rows, .seconds = std::max(measured.seconds, before.seconds)};
     slope = (next.seconds - before.seconds) / (next.rows - before.rows);
     if (rows <= next.rows) return before.seconds + slope * (rows - before.rows);
     before = next;

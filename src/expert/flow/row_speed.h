@@ -27,6 +27,7 @@ class RowCurve {
  private:
   struct Point {
     double rows = 0, seconds = 0;  // means; rows 0: not measured
+    bool once = false;             // a first pass of a size may be slow, as it touches new memory
     bool operator==(const Point&) const = default;
   };
   std::array<Point, 16> points_;  // by the power of two in the number of rows

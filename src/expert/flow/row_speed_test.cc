@@ -14,6 +14,20 @@ TEST(RowSpeed, IsWhatPassesOfAsManyRowsTook) {
   EXPECT_FALSE(meter.speed().prompt.measured());
 }
 
+TEST(RowSpeed, ASecondPassOfASizeThatIsFasterTakesTheFirstOnesPlace) {
+  RowCurve curve;
+  curve.Note(2, 0.6);
+  curve.Note(2, 0.36);
+  EXPECT_DOUBLE_EQ(curve.At(2), 0.36);
+  curve.Note(2, 0.26);  // from now on a mean
+  EXPECT_DOUBLE_EQ(curve.At(2), 0.34);
+  RowCurve slower;
+  slower.Note(2, 0.36);
+  slower.Note(2, 0.46);
+  slower.Note(2, 0.38);
+  EXPECT_DOUBLE_EQ(slower.At(2), 0.38);
+}
+
 TEST(RowSpeed, LiesOnLinesThroughWhatWasMeasured) {
   RowCurve curve;
   curve.Note(16, 0.3);
@@ -37,6 +51,7 @@ TEST(RowSpeed, OfPassesThatAreRunToBeMeasuredCountsMoreAndOfOthersNothing) {
   meter.PassEnded(0, 32, 5);
   EXPECT_FALSE(meter.speed().prompt.measured());
   meter.set_new_share(kUsualPassShare);
+  meter.PassEnded(0, 32, 1);
   meter.PassEnded(0, 32, 1);
   meter.set_new_share(0.75);
   meter.PassEnded(0, 32, 0.2);
