@@ -27,8 +27,8 @@ from refused import Refused  # noqa: E402
 
 # The plain model computes in float64, troupe in float32 with weights that are exactly these; keys and values
 # are cached as float16, off by at most 2^-12 of their size, and what they answer is a part of the stream.
-# That is one rounding a layer of at most so much of a logit's standard deviation; the largest of some
-# thousand errors is less than 5 times the usual one.
+# That is one rounding a layer, of at most 2^-12 of a logit's standard deviation; the largest of some thousand
+# errors is less than 5 times the usual one.
 ROUNDING = 5 * 2.0**-12
 # A router's logits, whose deviation is about 2, are off by as much; where one leads by less, another expert
 # might be chosen for no fault.

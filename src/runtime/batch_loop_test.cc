@@ -61,7 +61,7 @@ class EncodedPrompts : public BatchLoopTest {
  protected:
   static constexpr TokenId kStart = 250;
 
-  // Of so many tokens, of which the last one is the decoder's.
+  // The last of its tokens is the decoder's.
   static BatchRequest OfLength(std::size_t length) {
     BatchRequest request{.prompt = std::vector<TokenId>(length, static_cast<TokenId>(length)),
                          .options = {.max_tokens = 12}};

@@ -34,8 +34,8 @@ struct RunnerLimits {
   std::uint32_t guesses = 64 << 10;    // of a pass; 0: it may not have any
   bool guesses_behind_prompts = true;  // or behind decodes alone
   // Of an encoder-decoder: the token that its decoder begins with. What a prompt has before the
-  // first one is the encoder's, at least one token, and read with it in one pass, of so many tokens
-  // at most.
+  // first one is the encoder's, at least one token. It is read in one pass, together with that one:
+  // at most longest_encoded tokens.
   std::optional<TokenId> decoder_start = {};
   std::uint32_t longest_encoded = 0;
   bool exact = true;           // all rows are answered exactly

@@ -40,7 +40,7 @@ def _is_q8_0(dtype):
 
 
 def _size(dtype, count):
-    """Of so many numbers, in bytes."""
+    """What `count` numbers take, in bytes."""
     return count // 32 * _BLOCK.itemsize if _is_q8_0(dtype) else count * np.dtype(dtype).itemsize
 
 
