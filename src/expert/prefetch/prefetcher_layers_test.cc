@@ -12,8 +12,8 @@ constexpr ExpertGrid kLayersGrid{.layers = 4, .experts = 6};
 
 class PrefetcherLayers : public testing::Test {
  protected:
-  // Passes that end with layer `last`, of layers that have experts up to `end`; whether the
-  // governor was told of so many tokens that it tries some without reading ahead.
+  // Runs ten passes that end with layer `last`, where layers have experts up to `end`. True if the
+  // governor heard of the tokens and has begun to try some without reading ahead.
   bool Tries(std::uint32_t last, std::uint32_t end) {
     Prefetcher prefetcher(cache_, 2, std::make_unique<Told>(guesses_), {.governed = true});
     const std::vector<ExpertDemand> demands = {{.expert = 1, .tokens = 1}};
