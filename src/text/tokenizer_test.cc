@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "testing/test_seed.h"
 #include "text/tiny_vocab_for_test.h"
+#include "text/tokens_as_written_for_test.h"
 #include "text/utf8.h"
 
 namespace troupe {
@@ -20,34 +21,18 @@ using testing::IsEmpty;
 
 std::unique_ptr<Tokenizer> MakeFrom(Vocab vocab) { return MakeTokenizer(std::move(vocab)).value(); }
 
-// Tokens as the vocabulary writes them.
-std::vector<std::string> Encode(const Tokenizer& tokenizer, std::string_view text,
-                                EncodeOptions options = {.add_special = false}) {
-  const std::vector<TokenId> ids = tokenizer.Encode(text, options).value();
-  std::vector<std::string> tokens;
-  for (const TokenId id : ids) {
-    tokens.push_back(tokenizer.vocab().tokens[static_cast<std::size_t>(id)]);
-  }
-  return tokens;
-}
-
 std::vector<std::string> EncodeSegments(const Tokenizer& tokenizer,
                                         std::vector<TextSegment> segments) {
-  const std::vector<TokenId> ids = tokenizer.EncodeSegments(segments, false).value();
-  std::vector<std::string> tokens;
-  for (const TokenId id : ids) {
-    tokens.push_back(tokenizer.vocab().tokens[static_cast<std::size_t>(id)]);
-  }
-  return tokens;
+  return AsWritten(tokenizer, tokenizer.EncodeSegments(segments, false).value());
 }
 
 TEST(SentencePiece, JoinsByScoreTheBestPairFirst) {
   const auto tokenizer = MakeFrom(TinySentencePieceVocab());
-  EXPECT_THAT(Encode(*tokenizer, "hello"), ElementsAre("▁hello"));
+  EXPECT_THAT(CutInto(*tokenizer, "hello"), ElementsAre("▁hello"));
   // "ab" scores better than "bc": the b is taken.
-  EXPECT_THAT(Encode(*tokenizer, "habc"), ElementsAre("▁", "h", "ab", "c"));
+  EXPECT_THAT(CutInto(*tokenizer, "habc"), ElementsAre("▁", "h", "ab", "c"));
   // Equal pairs join from the left.
-  EXPECT_THAT(Encode(*tokenizer, "hlll"), ElementsAre("▁", "h", "ll", "l"));
+  EXPECT_THAT(CutInto(*tokenizer, "hlll"), ElementsAre("▁", "h", "ll", "l"));
 }
 
 Vocab WithPieces(std::initializer_list<std::pair<std::string, float>> pieces) {
@@ -62,8 +47,8 @@ Vocab WithPieces(std::initializer_list<std::pair<std::string, float>> pieces) {
 
 TEST(SentencePiece, ATokenMayGoOnBehindABlank) {
   const auto tokenizer = MakeFrom(WithPieces({{"▁b", 2.0F}, {"a▁b", 1.0F}, {"é▁", 3.0F}}));
-  EXPECT_THAT(Encode(*tokenizer, "ca b"), ElementsAre("▁", "c", "a▁b"));
-  EXPECT_THAT(Encode(*tokenizer, "cé b"), ElementsAre("▁", "c", "é▁", "b"));
+  EXPECT_THAT(CutInto(*tokenizer, "ca b"), ElementsAre("▁", "c", "a▁b"));
+  EXPECT_THAT(CutInto(*tokenizer, "cé b"), ElementsAre("▁", "c", "é▁", "b"));
 }
 
 // Joins the best pair of the whole text, the leftmost of equal ones, again and again.
@@ -106,19 +91,19 @@ TEST(SentencePiece, WordsThatAreJoinedApartAreThoseOfTheWholeText) {
       pieces.push_back(characters[rng.Below(4)]);
       text += pieces.back() == "▁" ? " " : pieces.back();
     }
-    ASSERT_EQ(Encode(*MakeFrom(vocab), text), JoinedSlowly(vocab, pieces)) << text;
+    ASSERT_EQ(CutInto(*MakeFrom(vocab), text), JoinedSlowly(vocab, pieces)) << text;
   }
 }
 
 TEST(RankedPieces, JoinByRankWithinLines) {
   const auto tokenizer = MakeFrom(TinyRankedVocab());
   // "bc" ranks before "ab", which scores better.
-  EXPECT_THAT(Encode(*tokenizer, "abc hello"), ElementsAre("a", "bc", "▁hello"));
+  EXPECT_THAT(CutInto(*tokenizer, "abc hello"), ElementsAre("a", "bc", "▁hello"));
   // No merge makes "▁▁", though it is a token.
-  EXPECT_THAT(Encode(*tokenizer, "  ß"), ElementsAre("▁", "▁", "<0xC3>", "<0x9F>"));
+  EXPECT_THAT(CutInto(*tokenizer, "  ß"), ElementsAre("▁", "▁", "<0xC3>", "<0x9F>"));
   // A run of line ends that is a token stays whole; there is none for three.
-  EXPECT_THAT(Encode(*tokenizer, "a\n\nb\n"), ElementsAre("a", "\n\n", "b", "\n"));
-  EXPECT_THAT(Encode(*tokenizer, "\n\n\n"), ElementsAre("\n", "\n", "\n"));
+  EXPECT_THAT(CutInto(*tokenizer, "a\n\nb\n"), ElementsAre("a", "\n\n", "b", "\n"));
+  EXPECT_THAT(CutInto(*tokenizer, "\n\n\n"), ElementsAre("\n", "\n", "\n"));
 }
 
 TEST(RankedPieces, OfEqualTokensTheLastIsTaken) {
@@ -133,10 +118,10 @@ TEST(RankedPieces, OfEqualTokensTheLastIsTaken) {
 
 TEST(SentencePiece, FallsBackToBytesAndToTheUnknownToken) {
   Vocab vocab = TinySentencePieceVocab();
-  EXPECT_THAT(Encode(*MakeFrom(vocab), "aß\n"), ElementsAre("▁a", "<0xC3>", "<0x9F>", "<0x0A>"));
+  EXPECT_THAT(CutInto(*MakeFrom(vocab), "aß\n"), ElementsAre("▁a", "<0xC3>", "<0x9F>", "<0x0A>"));
   vocab.tokens[3 + 0x9F] = "<no byte>";
   const auto tokenizer = MakeFrom(vocab);
-  EXPECT_THAT(Encode(*tokenizer, "aß\n"), ElementsAre("▁a", "<unk>", "<0x0A>"));
+  EXPECT_THAT(CutInto(*tokenizer, "aß\n"), ElementsAre("▁a", "<unk>", "<0x0A>"));
 }
 
 TEST(SentencePiece, BlanksComeBackAsTheyWere) {
@@ -148,7 +133,7 @@ TEST(SentencePiece, BlanksComeBackAsTheyWere) {
 
 TEST(SentencePiece, TextBeginsWithABlankAgainAfterASpecialToken) {
   const auto tokenizer = MakeFrom(TinySentencePieceVocab());
-  EXPECT_THAT(Encode(*tokenizer, "a<tool>a"), ElementsAre("▁a", "<tool>", "▁a"));
+  EXPECT_THAT(CutInto(*tokenizer, "a<tool>a"), ElementsAre("▁a", "<tool>", "▁a"));
 }
 
 TEST(SentencePiece, TextCannotSpellByteOrControlTokens) {
@@ -159,38 +144,38 @@ TEST(SentencePiece, TextCannotSpellByteOrControlTokens) {
 
 TEST(ByteLevelBpe, JoinsByRankInsideWords) {
   const auto tokenizer = MakeFrom(TinyByteLevelVocab());
-  EXPECT_THAT(Encode(*tokenizer, "hello hello"), ElementsAre("hello", "Ġhello"));
+  EXPECT_THAT(CutInto(*tokenizer, "hello hello"), ElementsAre("hello", "Ġhello"));
   // "b c" ranks before "a b".
-  EXPECT_THAT(Encode(*tokenizer, "abc"), ElementsAre("a", "bc"));
-  EXPECT_THAT(Encode(*tokenizer, "é\n"), ElementsAre("Ã©", "Ċ"));
+  EXPECT_THAT(CutInto(*tokenizer, "abc"), ElementsAre("a", "bc"));
+  EXPECT_THAT(CutInto(*tokenizer, "é\n"), ElementsAre("Ã©", "Ċ"));
 }
 
 TEST(ByteLevelBpe, NeverJoinsAcrossWords) {
   // In "1 2" the merge of "12" has no chance; with qwen2 not even in "12".
-  EXPECT_THAT(Encode(*MakeFrom(TinyByteLevelVocab("gpt-2")), "12"), ElementsAre("12"));
-  EXPECT_THAT(Encode(*MakeFrom(TinyByteLevelVocab("qwen2")), "12"), ElementsAre("1", "2"));
+  EXPECT_THAT(CutInto(*MakeFrom(TinyByteLevelVocab("gpt-2")), "12"), ElementsAre("12"));
+  EXPECT_THAT(CutInto(*MakeFrom(TinyByteLevelVocab("qwen2")), "12"), ElementsAre("1", "2"));
 }
 
 TEST(ByteLevelBpe, TakesWholeWordsWhereMergesAreIgnored) {
   Vocab vocab = TinyByteLevelVocab("gpt-2");
   vocab.tokens.push_back("abc");  // no merge makes it
   vocab.types.push_back(TokenType::kNormal);
-  EXPECT_THAT(Encode(*MakeFrom(vocab), "abc"), ElementsAre("a", "bc"));
+  EXPECT_THAT(CutInto(*MakeFrom(vocab), "abc"), ElementsAre("a", "bc"));
   vocab.pre = "llama-bpe";
-  EXPECT_THAT(Encode(*MakeFrom(vocab), "abc abc"), ElementsAre("abc", "Ġ", "a", "bc"));
+  EXPECT_THAT(CutInto(*MakeFrom(vocab), "abc abc"), ElementsAre("abc", "Ġ", "a", "bc"));
 }
 
 TEST(ByteLevelBpe, BytesWithoutATokenAreUnknownOrLeftOut) {
   Vocab vocab = TinyByteLevelVocab();
   vocab.tokens[0x03] = "no byte";
-  EXPECT_THAT(Encode(*MakeFrom(vocab),
-                     "a\x03"
-                     "c"),
+  EXPECT_THAT(CutInto(*MakeFrom(vocab),
+                      "a\x03"
+                      "c"),
               ElementsAre("a", "c"));
   vocab.unk = 0x03;
-  EXPECT_THAT(Encode(*MakeFrom(vocab),
-                     "a\x03"
-                     "c"),
+  EXPECT_THAT(CutInto(*MakeFrom(vocab),
+                      "a\x03"
+                      "c"),
               ElementsAre("a", "no byte", "c"));
 }
 
@@ -198,17 +183,17 @@ TEST(Tokenizer, AddsBosAndEosOnlyWhereTheVocabularySaysSo) {
   Vocab vocab = TinySentencePieceVocab();
   vocab.add_eos = true;
   const auto tokenizer = MakeFrom(vocab);
-  EXPECT_THAT(Encode(*tokenizer, "a", {}), ElementsAre("<s>", "▁a", "</s>"));
-  EXPECT_THAT(Encode(*tokenizer, "", {}), ElementsAre("<s>", "</s>"));
-  EXPECT_THAT(Encode(*tokenizer, ""), IsEmpty());
-  EXPECT_THAT(Encode(*MakeFrom(TinyByteLevelVocab()), "a", {}), ElementsAre("a"));
+  EXPECT_THAT(CutInto(*tokenizer, "a", {}), ElementsAre("<s>", "▁a", "</s>"));
+  EXPECT_THAT(CutInto(*tokenizer, "", {}), ElementsAre("<s>", "</s>"));
+  EXPECT_THAT(CutInto(*tokenizer, ""), IsEmpty());
+  EXPECT_THAT(CutInto(*MakeFrom(TinyByteLevelVocab()), "a", {}), ElementsAre("a"));
 }
 
 TEST(Tokenizer, FindsUserDefinedTokensAlwaysAndControlTokensOnRequest) {
   const auto tokenizer = MakeFrom(TinyByteLevelVocab());
-  EXPECT_THAT(Encode(*tokenizer, "a<tool>  a"), ElementsAre("a", "<tool>", "  ", "a"));
+  EXPECT_THAT(CutInto(*tokenizer, "a<tool>  a"), ElementsAre("a", "<tool>", "  ", "a"));
   EXPECT_EQ(tokenizer->Encode("<|endoftext|>").value().size(), 13u);
-  EXPECT_THAT(Encode(*tokenizer, "a<|endoftext|>a", {.add_special = false, .parse_special = true}),
+  EXPECT_THAT(CutInto(*tokenizer, "a<|endoftext|>a", {.add_special = false, .parse_special = true}),
               ElementsAre("a", "<|endoftext|>", "a"));
 }
 

@@ -13,6 +13,7 @@
 #include "testing/test_seed.h"
 #include "text/char_map_for_test.h"
 #include "text/tiny_vocab_for_test.h"
+#include "text/tokens_as_written_for_test.h"
 #include "text/utf8.h"
 
 namespace troupe {
@@ -21,16 +22,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-std::vector<std::string> CutInto(const Tokenizer& tokenizer, std::string_view text,
-                                 EncodeOptions options = {.add_special = false}) {
-  const std::vector<TokenId> ids = tokenizer.Encode(text, options).value();
-  std::vector<std::string> tokens;
-  for (const TokenId id : ids) {
-    tokens.push_back(tokenizer.vocab().tokens[static_cast<std::size_t>(id)]);
-  }
-  return tokens;
-}
 
 TEST(Unigram, TakesThePiecesWithTheLargestSumOfScores) {
   const auto tokenizer = MakeTokenizer(TinyUnigramVocab()).value();
